@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The test driver: a topology under test on a world in memory. No broker, no thread, no sleep, no
+ * disk: the runtime is the real one, its input and output, its clock and its stores are twins that
+ * the test moves step by step. The same calls always give the same results.
+ *
+ *   cj_test *t = cj_test_new(plan, config);             the world, without members
+ *   cj_test_topic(t, "price", 6);                       topics, with their partition counts
+ *   cj_test_start_member(t, "a");                       a member: the checklist runs
+ *   cj_test_pipe(t, "price", key, value, 1000);         a record, placed by the topic's partitioner
+ *   cj_test_settle(t);                                  until nothing more can happen
+ *   cj_test_read(t, "alerts", 0, 0, &record);           an output
+ *
+ * A call that cannot be done (an unknown topic or member, a member started twice) writes what is
+ * wrong to standard error and aborts: it is a mistake in the test.
+ *
+ * Threads: a cj_test is used by one thread. */
+#ifndef COJOIN_TESTING_H
+#define COJOIN_TESTING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cojoin/app.h>
+#include <cojoin/config.h>
+#include <cojoin/record.h>
+#include <cojoin/topology.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cj_test cj_test;
+
+/* Borrows the plan, which must outlive the test and can serve several; copies the configuration
+ * (NULL: defaults). The sink topics need not be declared: those that are missing are made with the
+ * partition count of the first source. */
+CJ_API cj_test *cj_test_new(const cj_plan *plan, const cj_config *config);
+CJ_API void cj_test_destroy(cj_test *t);
+
+/* ---- the broker's side ---- */
+CJ_API void cj_test_topic(cj_test *t, const char *topic, int32_t partitions);
+/* Appends a record at the end of the partition that the topic's declared partitioner gives (murmur2
+ * for topics outside the plan); a null key goes to partition 0. Returns its offset. */
+CJ_API int64_t cj_test_pipe(cj_test *t, const char *topic, cj_bytes key, cj_bytes value,
+                            int64_t timestamp);
+/* The same into a partition of the test's choice, with headers. */
+CJ_API int64_t cj_test_pipe_to(cj_test *t, const char *topic, int32_t partition, cj_bytes key,
+                               cj_bytes value, int64_t timestamp, const cj_header *headers,
+                               size_t header_count);
+/* Leaves a hole of `count` offsets at the end, as compaction and transaction markers do. */
+CJ_API void cj_test_gap(cj_test *t, const char *topic, int32_t partition, int64_t count);
+/* Removes all records before the offset, as retention does. */
+CJ_API void cj_test_delete_records(cj_test *t, const char *topic, int32_t partition,
+                                   int64_t before);
+/* Cuts the log so that its end is `end`, as an unclean election does. */
+CJ_API void cj_test_truncate(cj_test *t, const char *topic, int32_t partition, int64_t end);
+/* The group's committed offset, or -1. */
+CJ_API int64_t cj_test_committed(cj_test *t, const char *topic, int32_t partition);
+/* The log's end. */
+CJ_API int64_t cj_test_end(cj_test *t, const char *topic, int32_t partition);
+/* While false, fetches, commits and produces of everyone hang. */
+CJ_API void cj_test_broker_up(cj_test *t, bool up);
+
+/* ---- outputs ---- */
+/* Record i (from 0) of a partition, of all records ever appended; false past the end. Views into
+ * the log, valid until the test is destroyed. */
+CJ_API bool cj_test_read(cj_test *t, const char *topic, int32_t partition, size_t i,
+                         cj_record *record);
+CJ_API size_t cj_test_count(cj_test *t, const char *topic, int32_t partition);
+
+/* ---- members ---- */
+/* Starts a member with its own state directory, named after it and kept over crashes. Returns the
+ * error that refused the start, or NULL; the caller owns it. */
+CJ_API CJ_MUST_CHECK cj_error *cj_test_start_member(cj_test *t, const char *member);
+/* Drains, commits, leaves the group. */
+CJ_API void cj_test_stop_member(cj_test *t, const char *member);
+/* Gone at this instant: nothing is flushed, committed or told; the group notices when its session
+ * ends (the clock has to be advanced). */
+CJ_API void cj_test_crash_member(cj_test *t, const char *member);
+/* Removes what the member has on its disk. */
+CJ_API void cj_test_wipe_member(cj_test *t, const char *member);
+/* The member stops polling, and goes on, as a stalled process does. */
+CJ_API void cj_test_freeze_member(cj_test *t, const char *member, bool frozen);
+/* The error that stopped a member, or NULL; owned by the member. */
+CJ_API const cj_error *cj_test_member_error(cj_test *t, const char *member);
+/* The member that owns the index of the first co-partitioned set, or NULL. */
+CJ_API const char *cj_test_owner(cj_test *t, int32_t partition);
+/* A rebalance without a change of members. */
+CJ_API void cj_test_rebalance(cj_test *t);
+
+/* ---- time ---- */
+/* One step of one member, or of the coordinator. False when nothing can happen until the clock
+ * moves. */
+CJ_API bool cj_test_step(cj_test *t);
+/* Steps until nothing can happen any more at the present time; then every due commit has been made
+ * too if `commit.interval.ms` is 0. */
+CJ_API void cj_test_settle(cj_test *t);
+/* Moves the clock, settling at each deadline on the way. */
+CJ_API void cj_test_advance(cj_test *t, int64_t ms);
+/* The virtual time, milliseconds; starts at 1,700,000,000,000. */
+CJ_API int64_t cj_test_now(const cj_test *t);
+/* A commit of every member now, and settle. */
+CJ_API void cj_test_commit(cj_test *t);
+
+/* ---- stores and counters ---- */
+/* The last committed value in the table of that topic, read at the partition's owner. */
+CJ_API cj_read cj_test_get(cj_test *t, const char *table, cj_bytes key, cj_buf *copy);
+/* The sum of a counter over all living members (see cj_app_metric). */
+CJ_API int64_t cj_test_metric(cj_test *t, const char *name, const char *reason);
+/* Log lines of all members that contain the text. */
+CJ_API size_t cj_test_logged(const cj_test *t, const char *text);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
