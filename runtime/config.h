@@ -28,7 +28,8 @@ typedef struct {
 typedef struct {
   const char *application_id;    /* application.id: the group id; required */
   const char *bootstrap_servers; /* bootstrap.servers; required by io_rdkafka */
-  const char *state_dir;      /* state.dir; default $XDG_STATE_HOME/cojoin, ~/.local/state/cojoin */
+  const char *state_dir;      /* state.dir; default $XDG_STATE_HOME/cojoin, ~/.local/state/cojoin;
+                                 NULL where neither is known and store is memory */
   const char *client_id;      /* client.id: "" or a name that the stable id is put before */
   int threads;                /* threads: 1 (1 … 256) */
   cj_assignment assignment;   /* assignment: range */
@@ -64,5 +65,17 @@ typedef struct {
 /* Checks the whole (what one property alone cannot tell, such as a dead-letter policy without a
  * topic) and fills `settings`, whose strings are owned by the config and valid until it changes. */
 CJ_MUST_CHECK cj_error *cj_config_settings(const cj_config *config, cj_settings *settings);
+
+/* "range" …: the word that the property takes for it. Static. */
+const char *cj_assignment_name(cj_assignment assignment);
+
+/* How memory.bytes is shared out. The uncommitted overlays come on top, bounded by overlay.bytes.
+ */
+typedef struct {
+  uint64_t cache_bytes;        /* half: the block cache of all stores */
+  uint64_t write_buffer_bytes; /* a quarter: the write buffers of all stores */
+  uint64_t queue_bytes;        /* a quarter, divided by the workers: one worker's fetch queues */
+} cj_memory_share;
+cj_memory_share cj_config_memory(const cj_settings *settings);
 
 #endif

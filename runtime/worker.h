@@ -3,7 +3,7 @@
  * loop of three lines; the test driver steps it by hand. Nothing in it blocks, sleeps or reads a
  * clock of its own.
  *
- * Threads: one, except cj_worker_stop and cj_worker_metrics. */
+ * Threads: one, except cj_worker_stop, cj_worker_metrics and cj_worker_committed. */
 #ifndef CJ_WORKER_H
 #define CJ_WORKER_H
 
@@ -19,10 +19,12 @@ typedef struct {
   int index;
   const cj_plan *plan;             /* borrowed */
   const cj_config *config;         /* borrowed */
-  cj_io *io;                       /* borrowed; subscribed by the worker */
+  cj_io *io;                       /* borrowed; subscribed by the worker. Its topics are those of
+                                      the plan in their order, then the dead-letter topic, if any */
   cj_state *state;                 /* borrowed */
   const char *cluster_id;          /* copied */
-  const int32_t *partition_counts; /* copied: one for each topic of the plan, as the check found */
+  const int32_t *partition_counts; /* copied: one for each topic of the plan, as the check found,
+                                      then that of the dead-letter topic, if any */
   cj_log log;
   void *user;
   void (*on_rebalance)(void *user, const cj_rebalance *event);
@@ -51,5 +53,8 @@ const cj_error *cj_worker_error(const cj_worker *worker);
 bool cj_worker_owns(const cj_worker *worker, int group, int32_t partition, bool *running);
 /* Walks the counters and gauges of the worker and its tasks. Any thread. False: fn ended it. */
 bool cj_worker_metrics(cj_worker *worker, cj_metric_fn *fn, void *user);
+/* The position that the worker committed last for an input partition of its tasks (an index in
+ * plan.topics). False: it has no task with it, or has committed nothing yet. Any thread. */
+bool cj_worker_committed(cj_worker *worker, int topic, int32_t partition, int64_t *offset);
 
 #endif
