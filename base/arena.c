@@ -35,12 +35,16 @@ static struct cj_arena_block *add_block(cj_arena *arena, size_t size) {
 
 void *cj_arena_alloc(cj_arena *arena, size_t size) {
   const size_t align = alignof(max_align_t);
-  if (size > SIZE_MAX / 4) return NULL;
-  size = size ? (size + align - 1) / align * align : align;
   struct cj_arena_block *block = arena->current;
-  if (!block || block->size - arena->used < size) {
-    block = add_block(arena, size);
-    if (!block) return NULL;
+  if (size <= SIZE_MAX / 4) {
+    size = size ? (size + align - 1) / align * align : align;
+    if (!block || block->size - arena->used < size) block = add_block(arena, size);
+  } else {
+    block = NULL;
+  }
+  if (!block) {
+    arena->failed = true;
+    return NULL;
   }
   void *p = block->data + arena->used;
   arena->used += size;
@@ -57,6 +61,7 @@ static void free_until(cj_arena *arena, const struct cj_arena_block *end) {
 
 void cj_arena_reset(cj_arena *arena) {
   arena->used = 0;
+  arena->failed = false;
   if (!arena->current) return;
   if (arena->current->size > KEEP_MAX)
     cj_arena_free(arena);
@@ -66,6 +71,5 @@ void cj_arena_reset(cj_arena *arena) {
 
 void cj_arena_free(cj_arena *arena) {
   free_until(arena, NULL);
-  arena->current = NULL;
-  arena->used = 0;
+  *arena = (cj_arena){0};
 }

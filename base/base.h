@@ -49,6 +49,7 @@ cj_report *cj_report_copy(const cj_report *report);
 struct cj_arena {
   struct cj_arena_block *first, *current;
   size_t used; /* in current */
+  bool failed; /* there was no memory for something since the last reset */
 };
 void cj_arena_reset(cj_arena *arena); /* keeps one block */
 void cj_arena_free(cj_arena *arena);
