@@ -78,10 +78,14 @@ struct cj_plan {
   size_t node_count;
   cj_plan_group *groups;
   size_t group_count;
-  uint32_t hash; /* of the text form without names of callbacks: part of the client id's stamp */
+  uint32_t hash; /* of topics, kinds, edges, serdes and partitioners: part of the client id's stamp.
+                    The order of declaration, names of nodes and callbacks do not matter */
 };
 
 int cj_plan_find_topic(const cj_plan *plan, const char *name); /* index or -1 */
 const char *cj_node_kind_name(cj_node_kind kind);
+/* The record's timestamp, or what the source's extractor makes of it. The extractor sees the record
+ * as it came: bytes, its own timestamp, no objects. */
+int64_t cj_plan_timestamp(const cj_plan_topic *topic, const cj_record *record);
 
 #endif
