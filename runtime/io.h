@@ -132,6 +132,7 @@ typedef enum {
 
 typedef struct {
   uint64_t token;
+  int32_t topic; /* of the output */
   cj_io_code code;
 } cj_io_delivery;
 

@@ -18,7 +18,7 @@ typedef struct cj_worker cj_worker;
 typedef struct {
   int index;
   const cj_plan *plan;             /* borrowed */
-  const cj_config *config;         /* borrowed */
+  const cj_settings *settings;     /* borrowed */
   cj_io *io;                       /* borrowed; subscribed by the worker. Its topics are those of
                                       the plan in their order, then the dead-letter topic, if any */
   cj_state *state;                 /* borrowed */

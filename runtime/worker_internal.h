@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the files of the worker share. worker.c steps; worker_group.c answers the group;
+ * worker_positions.c brings tasks from their store to being fetched; worker_commit.c commits;
+ * worker_metrics.c shows. */
+#ifndef CJ_WORKER_INTERNAL_H
+#define CJ_WORKER_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "runtime/task.h"
+
+typedef enum {
+  CJ_PHASE_WORKING,
+  CJ_PHASE_DRAINING, /* nothing new is processed; what was is committed */
+  CJ_PHASE_LEAVING,  /* the io is closing */
+  CJ_PHASE_FINISHED,
+} cj_phase;
+
+typedef enum {
+  CJ_COMMIT_IDLE,
+  CJ_COMMIT_SETTLING, /* waits until the outputs before the cut are acknowledged */
+  CJ_COMMIT_ASKING,   /* the group is asked */
+  CJ_COMMIT_RETRYING, /* the same cut again, at retry_at */
+} cj_commit_phase;
+
+struct cj_worker {
+  cj_worker_setup setup; /* strings and counts are copies */
+  cj_task_env env;
+  cj_collector collector;
+  cj_counters counters;
+
+  /* The list is changed by the worker under the lock, and read by others under it. */
+  pthread_mutex_t tasks_lock;
+  cj_task **tasks;
+  size_t task_count, task_room;
+  size_t turn; /* the task that works first in the next step */
+
+  cj_phase phase;
+  int64_t phase_deadline;
+  bool commit_on_exit;
+  cj_error *error;
+  atomic_bool stop;
+  uint64_t next_id; /* of requests */
+
+  struct {
+    bool member;      /* dealt to, and not revoked since */
+    bool incremental; /* the protocol is cooperative */
+    bool revoking;
+    int64_t revoke_deadline;
+    bool assign;          /* a task waits to be fetched */
+    int64_t assign_since; /* since when */
+  } group;
+
+  struct {
+    uint64_t round; /* of the requests under way; 0: none */
+    uint64_t committed_id, bounds_id;
+    uint64_t rounds;
+  } positions;
+
+  struct {
+    uint64_t id; /* 0: none under way */
+    uint64_t clock;
+    int64_t retry_at, refresh_at;
+  } ends;
+
+  struct {
+    uint64_t id;
+    int64_t due_at;
+  } metadata;
+
+  struct {
+    cj_commit_phase phase;
+    uint64_t id;
+    int64_t due_at, retry_at, refresh_at;
+    bool now, refresh;
+    bool blocked; /* not in this generation any more */
+  } commit;
+};
+
+#define CJ_RETRY_MS 100
+
+/* ---- worker.c ---- */
+/* The worker ends with this error (consumed). `commit`: what was processed before it still counts.
+ */
+void cj_worker_fail(cj_worker *worker, cj_error *error, bool commit);
+/* Adds a request's list entry by entry, then submits it. Returns its id, or 0 after a failure. */
+uint64_t cj_worker_submit(cj_worker *worker, cj_io_request_kind kind, const cj_io_offset *list,
+                          size_t count);
+static inline int64_t cj_worker_now(cj_worker *worker) {
+  return worker->setup.io->ops->now(worker->setup.io);
+}
+
+/* ---- worker_group.c ---- */
+void cj_worker_on_assign(cj_worker *worker, const cj_io_event *event);
+void cj_worker_on_revoke(cj_worker *worker, const cj_io_event *event);
+/* Answers a revoke whose commit has ended, or whose budget has. True if it did. */
+bool cj_worker_revoke_step(cj_worker *worker, int64_t now);
+/* Gives every store back and forgets the tasks. */
+void cj_worker_release_tasks(cj_worker *worker, bool lost);
+void cj_worker_announce(cj_worker *worker, const cj_task *task, cj_task_event event, bool lost);
+
+/* ---- worker_positions.c ---- */
+bool cj_worker_positions_step(cj_worker *worker, int64_t now);
+void cj_worker_on_positions(cj_worker *worker, const cj_io_event *event);
+bool cj_worker_ends_step(cj_worker *worker, int64_t now);
+void cj_worker_on_ends(cj_worker *worker, const cj_io_event *event);
+void cj_worker_reposition(cj_worker *worker, cj_task *task, int64_t now);
+int64_t cj_worker_positions_deadline(const cj_worker *worker);
+
+/* ---- worker_commit.c ---- */
+bool cj_worker_commit_step(cj_worker *worker, int64_t now);
+void cj_worker_on_committed(cj_worker *worker, const cj_io_event *event);
+/* Is there anything that a commit would change? */
+bool cj_worker_dirty(const cj_worker *worker);
+/* Forgets the commit under way: whether it goes through is read from the group later. */
+void cj_worker_commit_abandon(cj_worker *worker);
+int64_t cj_worker_commit_deadline(const cj_worker *worker);
+
+static inline int64_t cj_earlier(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+#endif
