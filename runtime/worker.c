@@ -288,13 +288,18 @@ static bool work(cj_worker *worker, int64_t now) {
       worked = true;
     } else if (task->state == CJ_TASK_STATE_RUNNING && !task->announced) {
       task->announced = true;
-      cj_state_publish(worker->setup.state, task->store, true);
+      if (task->store) cj_state_publish(worker->setup.state, task->store, true);
       cj_worker_announce(worker, task, CJ_TASK_RUNNING, false);
     }
     cj_task_show(task);
   }
   worker->turn++;
   return worked;
+}
+
+/* In a generation that is over, whatever is done would be done again by another. */
+static bool may_work(const cj_worker *worker) {
+  return worker->group.member && !worker->group.revoking && !worker->commit.blocked;
 }
 
 static int64_t next_deadline(const cj_worker *worker) {
@@ -314,17 +319,15 @@ cj_step cj_worker_step(cj_worker *worker, int64_t *deadline) {
   worked = poll_events(worker) || worked;
   int64_t now = cj_worker_now(worker);
   worked = phase_step(worker, now) || worked;
+  if (worker->phase == CJ_PHASE_FINISHED) return CJ_STEP_FINISHED;
   if (worker->phase == CJ_PHASE_WORKING) {
     worked = cj_worker_positions_step(worker, now) || worked;
-    if (worker->group.member && !worker->group.revoking) worked = work(worker, now) || worked;
+    if (may_work(worker)) worked = work(worker, now) || worked;
     worked = cj_worker_ends_step(worker, now) || worked;
     worked = metadata_step(worker, now) || worked;
   }
-  if (worker->phase != CJ_PHASE_FINISHED && worker->phase != CJ_PHASE_LEAVING) {
-    worked = cj_worker_commit_step(worker, now) || worked;
-    worked = cj_worker_revoke_step(worker, now) || worked;
-  }
-  if (worker->phase == CJ_PHASE_FINISHED) return CJ_STEP_FINISHED;
+  if (worker->phase != CJ_PHASE_LEAVING) worked = cj_worker_commit_step(worker, now) || worked;
+  worked = cj_worker_revoke_step(worker, now) || worked;
   if (worked) return CJ_STEP_WORKED;
   *deadline = next_deadline(worker);
   return CJ_STEP_IDLE;

@@ -81,20 +81,26 @@ static void wake_worker(void *user) {
   io->ops->wake(io);
 }
 
-/* The store is asked for at once: it opens while the positions are asked for. */
+/* The store is asked for at once: it opens in the pool. A set without tables needs none. */
+static cj_error *store_acquire(cj_worker *worker, cj_task *task) {
+  size_t tables = worker->setup.plan->groups[task->group].table_count;
+  if (!tables) {
+    task->state = CJ_TASK_STATE_POSITIONING;
+    return NULL;
+  }
+  const char **names = cj_alloc(tables * sizeof *names);
+  if (!names) return cj_error_no_memory();
+  cj_fingerprint fingerprint = cj_task_fingerprint(task, names, tables);
+  task->ticket = cj_state_acquire(worker->setup.state, &fingerprint, wake_worker, worker->setup.io);
+  cj_free(names);
+  return task->ticket ? NULL : cj_error_no_memory();
+}
 static cj_error *task_open(cj_worker *worker, int group, int32_t partition) {
   cj_task *task;
   cj_error *error = cj_task_new(&worker->env, group, partition, &task);
   if (error) return error;
-  size_t tables = worker->setup.plan->groups[group].table_count;
-  const char **names = cj_alloc((tables + 1) * sizeof *names);
-  if (names) {
-    cj_fingerprint fingerprint = cj_task_fingerprint(task, names, tables);
-    task->ticket =
-        cj_state_acquire(worker->setup.state, &fingerprint, wake_worker, worker->setup.io);
-    cj_free(names);
-  }
-  error = task->ticket ? task_add(worker, task) : cj_error_no_memory();
+  error = store_acquire(worker, task);
+  if (!error) error = task_add(worker, task);
   if (error) {
     if (task->ticket) cj_ticket_cancel(task->ticket);
     cj_task_destroy(task);
@@ -128,7 +134,7 @@ static cj_error *take(cj_worker *worker, int group, int32_t partition) {
   if (!task) return task_open(worker, group, partition);
   if (task->dealt) return NULL;
   task->dealt = true;
-  task->state = task->store ? CJ_TASK_STATE_POSITIONING : CJ_TASK_STATE_OPENING;
+  task->state = task->ticket ? CJ_TASK_STATE_OPENING : CJ_TASK_STATE_POSITIONING;
   task->position_at = 0;
   cj_worker_announce(worker, task, CJ_TASK_ASSIGNED, false);
   return NULL;

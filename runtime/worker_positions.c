@@ -241,7 +241,7 @@ void cj_worker_reposition(cj_worker *worker, cj_task *task, int64_t now) {
   cj_task_rollback(task);
   task->reposition = NULL;
   task->announced = false;
-  cj_state_publish(worker->setup.state, task->store, false);
+  if (task->store) cj_state_publish(worker->setup.state, task->store, false);
   task->state = CJ_TASK_STATE_POSITIONING;
   task->position_at = now + CJ_RETRY_MS;
 }
