@@ -53,8 +53,8 @@ typedef struct {
   cj_counters *counters;
 } cj_processor_env;
 
-/* Opens the task state of each node that the group's topics reach. Borrows the plan and copies the
- * env. */
+/* Opens the task state of each node that the group's topics reach, and only of those. Borrows the
+ * plan and copies the env. */
 CJ_MUST_CHECK cj_error *cj_processor_new(const cj_plan *plan, int group, int32_t partition,
                                          const cj_processor_env *env, cj_processor **processor);
 void cj_processor_destroy(cj_processor *processor); /* closes the nodes' task state. NULL is fine */
@@ -67,10 +67,16 @@ typedef enum {
 } cj_process_result;
 
 /* One record from the input `topic` (plan index). key, value, timestamp, topic, partition, offset
- * and headers of the record are set by the caller; objects are decoded here. On a result other than
+ * and headers of the record are set by the caller; objects are decoded here, and the timestamp,
+ * which comes as it is in the log, becomes what cj_plan_timestamp makes of it. On a result other than
  * CJ_PROCESSED *error is set and the caller's; it names topic, partition and offset. A record that
  * failed has changed no table; outputs it made before it failed may have been emitted. */
 CJ_MUST_CHECK cj_process_result cj_processor_process(cj_processor *processor, int topic,
                                                      cj_record *record, cj_error **error);
+
+/* Only what process does first: decodes key and value with the source's serdes, so that a restore
+ * can leave out what processing would have refused. Counts nothing. */
+CJ_MUST_CHECK cj_process_result cj_processor_decode(cj_processor *processor, int topic,
+                                                    cj_record *record, cj_error **error);
 
 #endif
