@@ -197,7 +197,8 @@ bool cj_memory_deliver(cj_memory_io *io) {
       continue;
     }
     done = cj_world_grow(done, &cap, count + 1, sizeof *done);
-    done[count++] = (cj_io_delivery){.token = io->outputs[i].token, .code = code};
+    done[count++] = (cj_io_delivery){
+        .token = io->outputs[i].token, .topic = io->outputs[i].topic, .code = code};
     output_free(&io->outputs[i]);
   }
   io->output_count = kept;

@@ -45,7 +45,7 @@ void *cj_world_grow(void *items, size_t *cap, size_t need, size_t size) {
 void cj_world_misuse(const char *format, ...) {
   va_list args;
   va_start(args, format);
-  fputs("cojoin test world: ", stderr);
+  fputs("cojoin test: ", stderr);
   vfprintf(stderr, format, args);
   fputc('\n', stderr);
   va_end(args);

@@ -39,6 +39,7 @@ CJ_API cj_test *cj_test_new(const cj_plan *plan, const cj_config *config);
 CJ_API void cj_test_destroy(cj_test *t);
 
 /* ---- the broker's side ---- */
+/* Makes the topic; one that exists grows to that count. */
 CJ_API void cj_test_topic(cj_test *t, const char *topic, int32_t partitions);
 /* Appends a record at the end of the partition that the topic's declared partitioner gives (murmur2
  * for topics outside the plan); a null key goes to partition 0. Returns its offset. */
@@ -53,14 +54,44 @@ CJ_API void cj_test_gap(cj_test *t, const char *topic, int32_t partition, int64_
 /* Removes all records before the offset, as retention does. */
 CJ_API void cj_test_delete_records(cj_test *t, const char *topic, int32_t partition,
                                    int64_t before);
+/* Removes all but the last record of each key, and tombstones too, as log compaction does at last.
+ * Offsets stay what they were. */
+CJ_API void cj_test_compact(cj_test *t, const char *topic, int32_t partition);
 /* Cuts the log so that its end is `end`, as an unclean election does. */
 CJ_API void cj_test_truncate(cj_test *t, const char *topic, int32_t partition, int64_t end);
+/* Deletes the topic, with the offsets that were committed for it, and makes it anew: empty, with as
+ * many partitions. */
+CJ_API void cj_test_recreate_topic(cj_test *t, const char *topic);
 /* The group's committed offset, or -1. */
 CJ_API int64_t cj_test_committed(cj_test *t, const char *topic, int32_t partition);
+/* Puts it elsewhere, or removes it (-1), as an operator's reset and the expiry of offsets do. */
+CJ_API void cj_test_set_committed(cj_test *t, const char *topic, int32_t partition, int64_t offset);
 /* The log's end. */
 CJ_API int64_t cj_test_end(cj_test *t, const char *topic, int32_t partition);
 /* While false, fetches, commits and produces of everyone hang. */
 CJ_API void cj_test_broker_up(cj_test *t, bool up);
+/* While true, nothing is fetched from the partition, and what is produced to it is not
+ * acknowledged. With it a test says in which order records of several partitions arrive. */
+CJ_API void cj_test_hold(cj_test *t, const char *topic, int32_t partition, bool held);
+
+typedef enum {
+  CJ_TEST_COMMIT,    /* of offsets */
+  CJ_TEST_COMMITTED, /* the question for committed offsets */
+  CJ_TEST_BOUNDS,    /* the question where a log begins and ends */
+  CJ_TEST_ENDS,      /* the question where it ends, while running */
+  CJ_TEST_METADATA,
+  CJ_TEST_GROUP,
+} cj_test_request;
+typedef enum {
+  CJ_TEST_REFUSED,     /* not done: a temporary error */
+  CJ_TEST_UNANSWERED,  /* not done, and nothing comes back until request.timeout.ms is over */
+  CJ_TEST_DONE_UNTOLD, /* done, but the answer says that it timed out */
+} cj_test_fault;
+/* The next `times` requests of that kind, whoever makes them, end so. */
+CJ_API void cj_test_fail_request(cj_test *t, cj_test_request request, cj_test_fault fault,
+                                 size_t times);
+/* The broker refuses the next `times` records that are produced to the topic, as too large. */
+CJ_API void cj_test_fail_delivery(cj_test *t, const char *topic, size_t times);
 
 /* ---- outputs ---- */
 /* Record i (from 0) of a partition, of all records ever appended; false past the end. Views into
@@ -80,17 +111,18 @@ CJ_API void cj_test_stop_member(cj_test *t, const char *member);
 CJ_API void cj_test_crash_member(cj_test *t, const char *member);
 /* Removes what the member has on its disk. */
 CJ_API void cj_test_wipe_member(cj_test *t, const char *member);
-/* The member stops polling, and goes on, as a stalled process does. */
+/* While true the member does not run, as when a callback blocks: it is evicted from its group after
+ * max.poll.interval.ms (rd.max.poll.interval.ms, 300,000), and learns it when it goes on. */
 CJ_API void cj_test_freeze_member(cj_test *t, const char *member, bool frozen);
 /* The error that stopped a member, or NULL; owned by the member. */
 CJ_API const cj_error *cj_test_member_error(cj_test *t, const char *member);
 /* The member that owns the index of the first co-partitioned set, or NULL. */
 CJ_API const char *cj_test_owner(cj_test *t, int32_t partition);
-/* A rebalance without a change of members. */
+/* Begins a rebalance without a change of members. */
 CJ_API void cj_test_rebalance(cj_test *t);
 
 /* ---- time ---- */
-/* One step of one member, or of the coordinator. False when nothing can happen until the clock
+/* One step of one member; the members take turns. False when nothing can happen until the clock
  * moves. */
 CJ_API bool cj_test_step(cj_test *t);
 /* Steps until nothing can happen any more at the present time; then every due commit has been made
