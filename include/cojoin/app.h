@@ -154,6 +154,14 @@ CJ_API void cj_app_metrics(cj_app *app, cj_metric_fn *fn, void *user);
 /* The sum over all metrics of that name (and reason, unless NULL). */
 CJ_API int64_t cj_app_metric(cj_app *app, const char *name, const char *reason);
 
+/* Removes what the application has kept in the state directory (the property state.dir), so that it
+ * begins with empty tables; the group's offsets are not touched. Each path that goes is handed to fn
+ * (NULL: to nobody). With dry_run nothing is removed. What is not there is no error.
+ * CJ_ERR_STORE_LOCKED: a process of the application runs. */
+typedef void cj_path_fn(void *user, const char *path);
+CJ_API CJ_MUST_CHECK cj_error *cj_app_reset_state(const char *state_dir, const char *application_id,
+                                                  bool dry_run, cj_path_fn *fn, void *user);
+
 /* "0.1.0", and librdkafka's and RocksDB's versions as loaded. Static. */
 CJ_API const char *cj_version(void);
 CJ_API const char *cj_rdkafka_version(void);
