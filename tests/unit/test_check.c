@@ -1,0 +1,610 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/fake_io.h"
+#include "lib/small_plan.h"
+#include "runtime/check.h"
+#include "runtime/stamp.h"
+
+typedef struct {
+  small_plan p;
+  fake_io io;
+  cj_settings settings;
+  cj_check_result out;
+} world;
+
+static void setup(world *w) {
+  *w = (world){0};
+  small_plan_init(&w->p);
+  fake_io_init(&w->io);
+  w->settings = (cj_settings){.application_id = "orders",
+                              .bootstrap_servers = "127.0.0.1:9",
+                              .anchor = "",
+                              .dead_letter_topic = "",
+                              .check_timeout_ms = 30000,
+                              .request_timeout_ms = 10000};
+}
+
+static void topics(world *w, int32_t notif, int32_t price) {
+  fake_io_topic(&w->io, "alerts", 3);
+  fake_io_topic(&w->io, "notif", notif);
+  fake_io_topic(&w->io, "price", price);
+}
+
+static cj_error *try_run(world *w) {
+  return cj_check_run(&w->io.io, &w->p.plan, &w->settings, NULL, &w->out);
+}
+
+static void run(world *w) {
+  cj_error *error = try_run(w);
+  if (error) fail_msg("%s", cj_error_text(error));
+}
+
+static bool evidence(const world *w, cj_point point, const char *text) {
+  for (size_t i = 0; i < cj_report_evidence_count(w->out.report, point); i++)
+    if (strstr(cj_report_evidence(w->out.report, point, i), text)) return true;
+  return false;
+}
+
+static void expect_evidence(const world *w, cj_point point, const char *text) {
+  if (!evidence(w, point, text))
+    fail_msg("no row \"%s\" in:\n%s", text, cj_report_text(w->out.report));
+}
+
+static void expect_verdict(const world *w, cj_point point, cj_point_verdict verdict) {
+  if (cj_report_point(w->out.report, point) != verdict)
+    fail_msg("point %d is not %s:\n%s", (int)point + 1, cj_verdict_name(verdict),
+             cj_report_text(w->out.report));
+}
+
+/* The error that refuses the start says this, and carries the report. */
+static void expect_refusal(const world *w, cj_code code, const char *says) {
+  cj_error *error = cj_check_enforce(&w->out, &w->settings);
+  assert_non_null(error);
+  assert_string_equal(cj_code_name(cj_error_code(error)), cj_code_name(code));
+  if (!strstr(cj_error_message(error), says)) fail_msg("%s", cj_error_text(error));
+  assert_non_null(cj_error_report(error));
+  assert_string_equal(cj_report_text(cj_error_report(error)), cj_report_text(w->out.report));
+  cj_error_destroy(error);
+}
+
+static void expect_start(const world *w) {
+  cj_error *error = cj_check_enforce(&w->out, &w->settings);
+  if (error) fail_msg("%s", cj_error_text(error));
+}
+
+static void expect_failure(cj_error *error, cj_code code, const char *says) {
+  assert_non_null(error);
+  if (cj_error_code(error) != code || !strstr(cj_error_text(error), says))
+    fail_msg("%s", cj_error_text(error));
+  cj_error_destroy(error);
+}
+
+/* ---- point 1 ---- */
+
+static void test_equal_counts_hold(void **state) {
+  (void)state;
+  world w;
+  setup(&w);
+  topics(&w, 6, 6);
+  run(&w);
+  expect_verdict(&w, CJ_POINT_PARTITION_COUNT, CJ_HOLDS);
+  expect_verdict(&w, CJ_POINT_KEYS, CJ_UNVERIFIED);
+  expect_verdict(&w, CJ_POINT_PARTITIONER, CJ_UNVERIFIED);
+  expect_verdict(&w, CJ_POINT_ASSIGNMENT, CJ_HOLDS);
+  expect_evidence(&w, CJ_POINT_PARTITION_COUNT, "notif (stream): 6 partitions");
+  expect_evidence(&w, CJ_POINT_PARTITION_COUNT, "price (table): 6 partitions");
+  expect_evidence(&w, CJ_POINT_PARTITION_COUNT, "alerts (sink): 3 partitions");
+  expect_evidence(&w, CJ_POINT_KEYS, "no record was sampled");
+  expect_evidence(&w, CJ_POINT_ASSIGNMENT, "anchor of {notif, price}: notif, the first by name");
+  expect_start(&w);
+  assert_string_equal(w.out.cluster_id, "fake-cluster");
+  assert_int_equal(w.out.topic_count, 3);
+  assert_int_equal(w.out.partition_counts[0], 6);
+  assert_int_equal(w.out.partition_counts[2], 3);
+  assert_null(w.out.ends);
+  assert_int_equal(w.io.submitted[CJ_REQ_ENDS], 0);
+  assert_true(w.io.waited < 100); /* nothing to wait for but two answers */
+  cj_check_result_free(&w.out);
+}
+
+/* Case 31: the start fails, and names both topics and both counts. */
+static void test_different_counts(void **state) {
+  (void)state;
+  world w;
+  setup(&w);
+  topics(&w, 6, 4);
+  run(&w);
+  expect_verdict(&w, CJ_POINT_PARTITION_COUNT, CJ_BROKEN);
+  assert_int_equal(cj_report_verdict(w.out.report), CJ_BROKEN);
+  expect_refusal(&w, CJ_ERR_NOT_COPARTITIONED, "notif has 6 partitions, price has 4 partitions");
+  assert_string_not_equal(cj_report_remedy(w.out.report, CJ_POINT_PARTITION_COUNT), "");
+  cj_check_result_free(&w.out);
+}
+
+static void test_warn_starts_and_says_what_is_not_joined(void **state) {
+  (void)state;
+  world w;
+  setup(&w);
+  topics(&w, 6, 4);
+  w.settings.check[CJ_POINT_PARTITION_COUNT] = CJ_CHECK_WARN;
+  run(&w);
+  expect_verdict(&w, CJ_POINT_PARTITION_COUNT, CJ_BROKEN);
+  expect_evidence(&w, CJ_POINT_PARTITION_COUNT, "the tasks 4 to 5 run without price");
+  assert_int_equal(w.out.partition_counts[1], 4);
+  expect_start(&w);
+  cj_check_result_free(&w.out);
+}
+
+static void add_table(world *w, int topic, const char *name, int32_t partitions) {
+  /* Before the sink: inputs come first. */
+  w->p.topics[topic + 1] = w->p.topics[topic];
+  w->p.topics[topic] =
+      (cj_plan_topic){.name = (char *)(uintptr_t)name, .kind = CJ_TOPIC_TABLE, .table = topic - 1};
+  w->p.members[0][topic] = topic;
+  w->p.groups[0].topic_count++;
+  w->p.plan.topic_count++;
+  w->p.plan.input_count++;
+  fake_io_topic(&w->io, name, partitions);
+}
+
+/* Case 31, n-way: 6, 6, 1, 6. The odd one is named by what most have. */
+static void test_the_odd_one_is_named(void **state) {
+  (void)state;
+  world w;
+  setup(&w);
+  topics(&w, 6, 6);
+  add_table(&w, 2, "rates", 1);
+  add_table(&w, 3, "zones", 6);
+  run(&w);
+  expect_refusal(&w, CJ_ERR_NOT_COPARTITIONED,
+                 "rates has 1 partition, notif, price and zones have 6");
+  expect_evidence(&w, CJ_POINT_PARTITION_COUNT, "rates (table): 1 partition, unlike");
+  assert_false(evidence(&w, CJ_POINT_PARTITION_COUNT, "zones (table): 6 partitions, unlike"));
+  cj_check_result_free(&w.out);
+}
+
+/* Two against two: no majority, so each is named and none accused. */
+static void test_no_majority(void **state) {
+  (void)state;
+  world w;
+  setup(&w);
+  topics(&w, 6, 4);
+  add_table(&w, 2, "rates", 4);
+  add_table(&w, 3, "zones", 6);
+  run(&w);
+  expect_refusal(&w, CJ_ERR_NOT_COPARTITIONED,
+                 "notif has 6 partitions, price has 4 partitions, rates has 4 partitions, zones "
+                 "has 6 partitions");
+  assert_false(evidence(&w, CJ_POINT_PARTITION_COUNT, "unlike"));
+  cj_check_result_free(&w.out);
+}
+
+/* Case 35: a typo. Never created, never waived, the nearest names offered. */
+static void test_missing_topic(void **state) {
+  (void)state;
+  world w;
+  setup(&w);
+  fake_io_topic(&w.io, "alerts", 3);
+  fake_io_topic(&w.io, "notif", 6);
+  fake_io_topic(&w.io, "prices", 6);
+  fake_io_topic(&w.io, "volume", 6);
+  fake_io_topic(&w.io, "__price", 6);
+  w.settings.check[CJ_POINT_PARTITION_COUNT] = CJ_CHECK_WARN;
+  run(&w);
+  expect_refusal(&w, CJ_ERR_TOPIC_MISSING, "does not exist; the nearest names are: prices");
+  cj_error *error = cj_check_enforce(&w.out, &w.settings);
+  assert_string_equal(cj_error_subject(error), "price");
+  assert_null(strstr(cj_error_message(error), "__price"));
+  cj_error_destroy(error);
+  expect_evidence(&w, CJ_POINT_PARTITION_COUNT, "price (table): does not exist");
+  assert_int_equal(w.out.partition_counts[1], 0);
+  assert_true(w.io.waited < 2000); /* a typo is known soon, not at the timeout */
+  cj_check_result_free(&w.out);
+}
+
+static void test_missing_sink_and_dead_letter_topic(void **state) {
+  (void)state;
+  world w;
+  setup(&w);
+  fake_io_topic(&w.io, "notif", 6);
+  fake_io_topic(&w.io, "price", 6);
+  w.settings.dead_letter_topic = "dead";
+  run(&w);
+  expect_refusal(&w, CJ_ERR_TOPIC_MISSING, "no topic has a name like it");
+  expect_evidence(&w, CJ_POINT_PARTITION_COUNT, "alerts (sink): does not exist");
+  expect_evidence(&w, CJ_POINT_PARTITION_COUNT, "dead (dead letters): does not exist");
+  cj_check_result_free(&w.out);
+  fake_io_topic(&w.io, "alerts", 2);
+  fake_io_topic(&w.io, "dead", 5);
+  run(&w);
+  expect_start(&w);
+  assert_int_equal(w.out.topic_count, 4);
+  assert_int_equal(w.out.partition_counts[3], 5);
+  cj_check_result_free(&w.out);
+}
+
+/* Not every broker knows a topic at the moment in which it was made. */
+static void test_topic_that_was_just_made(void **state) {
+  (void)state;
+  world w;
+  setup(&w);
+  fake_io_topic(&w.io, "alerts", 3);
+  fake_io_topic(&w.io, "notif", 6);
+  w.io.appears.at = w.io.clock + 300;
+  w.io.appears.topic = (cj_io_topic){.name = "price", .partitions = 6};
+  run(&w);
+  expect_start(&w);
+  cj_check_result_free(&w.out);
+}
+
+static void test_topic_metadata_in_error(void **state) {
+  (void)state;
+  world w;
+  setup(&w);
+  topics(&w, 6, 6);
+  w.io.topics[2].code = CJ_IO_AUTH;
+  expect_failure(try_run(&w), CJ_ERR_AUTH, "price");
+  assert_null(w.out.report);
+  w.io.topics[2].code = CJ_IO_RETRIABLE; /* no leader, for all of the time */
+  int64_t begun = w.io.clock;
+  expect_failure(try_run(&w), CJ_ERR_KAFKA, "price");
+  assert_in_range(w.io.clock - begun, 29000, 31000);
+}
+
+/* ---- what is declared ---- */
+
+static void test_declarations_that_contradict(void **state) {
+  (void)state;
+  world w;
+  setup(&w);
+  topics(&w, 6, 6);
+  w.p.topics[1].partitioner = cj_partitioner_crc32();
+  run(&w);
+  expect_verdict(&w, CJ_POINT_KEYS, CJ_UNVERIFIED);
+  expect_verdict(&w, CJ_POINT_PARTITIONER, CJ_BROKEN);
+  expect_refusal(&w, CJ_ERR_NOT_COPARTITIONED,
+                 "producers of notif are declared murmur2, those of price crc32");
+  cj_check_result_free(&w.out);
+  w.settings.check[CJ_POINT_PARTITIONER] = CJ_CHECK_WARN;
+  run(&w);
+  expect_start(&w);
+  cj_check_result_free(&w.out);
+  /* A single partition holds every key, whoever placed it. */
+  w.settings.check[CJ_POINT_PARTITIONER] = CJ_CHECK_ENFORCE;
+  w.io.topics[1].partitions = w.io.topics[2].partitions = 1;
+  run(&w);
+  expect_verdict(&w, CJ_POINT_PARTITIONER, CJ_UNVERIFIED);
+  cj_check_result_free(&w.out);
+  w.p.topics[1].partitioner = cj_partitioner_murmur2();
+  w.p.topics[0].key_serde = cj_serde_string();
+  w.p.topics[1].key_serde = cj_serde_bytes(); /* bytes may hold anything */
+  run(&w);
+  expect_verdict(&w, CJ_POINT_KEYS, CJ_UNVERIFIED);
+  cj_check_result_free(&w.out);
+  w.p.topics[1].key_serde = cj_serde_int64();
+  run(&w);
+  expect_verdict(&w, CJ_POINT_KEYS, CJ_BROKEN);
+  expect_refusal(&w, CJ_ERR_NOT_COPARTITIONED,
+                 "keys of notif are declared string, those of price int64");
+  cj_check_result_free(&w.out);
+}
+
+static void test_nothing_joined_holds(void **state) {
+  (void)state;
+  world w;
+  setup(&w);
+  topics(&w, 6, 4);
+  w.p.groups[0].topic_count = 1;
+  w.p.groups[0].joined = false;
+  w.p.groups[1] = (cj_plan_group){.topics = &w.p.members[0][1], .topic_count = 1, .anchor = 1};
+  w.p.topics[1].group = 1;
+  w.p.plan.group_count = 2;
+  run(&w);
+  assert_int_equal(cj_report_verdict(w.out.report), CJ_HOLDS);
+  expect_evidence(&w, CJ_POINT_KEYS, "no topics are joined");
+  cj_check_result_free(&w.out);
+}
+
+/* ---- point 4 ---- */
+
+static char *member_id(const world *w, const char *process, uint32_t topology) {
+  cj_stamp stamp;
+  cj_stamp_of(&w->p.plan, &w->settings, &stamp);
+  stamp.topology = topology;
+  char *id = cj_stamp_client_id(&stamp, process, 0, "");
+  assert_non_null(id);
+  return id;
+}
+
+static void test_members_that_fit(void **state) {
+  (void)state;
+  world w;
+  setup(&w);
+  topics(&w, 6, 6);
+  char *id = member_id(&w, "0000aaaa", w.p.plan.hash);
+  const cj_io_member members[] = {{.client_id = id, .host = "/10.0.0.1"}};
+  w.io.members = members;
+  w.io.member_count = 1;
+  w.io.group_state = "Stable";
+  run(&w);
+  expect_verdict(&w, CJ_POINT_ASSIGNMENT, CJ_HOLDS);
+  expect_evidence(&w, CJ_POINT_ASSIGNMENT, "1 of 1 members");
+  cj_check_result_free(&w.out);
+  cj_free(id);
+}
+
+static void test_plain_client_in_the_group(void **state) {
+  (void)state;
+  world w;
+  setup(&w);
+  topics(&w, 6, 6);
+  char *id = member_id(&w, "0000aaaa", w.p.plan.hash);
+  const cj_io_member members[] = {{.client_id = id, .host = "/10.0.0.1"},
+                                  {.client_id = "rdkafka", .host = "/10.0.0.2"}};
+  w.io.members = members;
+  w.io.member_count = 2;
+  run(&w);
+  expect_verdict(&w, CJ_POINT_ASSIGNMENT, CJ_BROKEN);
+  expect_evidence(&w, CJ_POINT_ASSIGNMENT, "member rdkafka at /10.0.0.2 is no member of cojoin");
+  expect_refusal(&w, CJ_ERR_ASSIGNMENT, "rdkafka at /10.0.0.2");
+  cj_check_result_free(&w.out);
+  w.settings.check[CJ_POINT_ASSIGNMENT] = CJ_CHECK_WARN;
+  run(&w);
+  expect_start(&w);
+  cj_check_result_free(&w.out);
+  cj_free(id);
+}
+
+static void test_other_scheme_anchor_and_topology(void **state) {
+  (void)state;
+  world w;
+  setup(&w);
+  topics(&w, 6, 6);
+  char *ids[3];
+  ids[0] = member_id(&w, "0000aaaa", 1);
+  w.settings.anchor = "price";
+  ids[1] = member_id(&w, "0000bbbb", w.p.plan.hash);
+  w.settings.anchor = "";
+  w.settings.assignment = CJ_ASSIGN_SPREAD;
+  ids[2] = member_id(&w, "0000cccc", w.p.plan.hash);
+  w.settings.assignment = CJ_ASSIGN_RANGE;
+  const char *says[] = {"another version of the topology", "has the anchor price, this one notif",
+                        "uses assignment spread, this one range"};
+  const cj_point_verdict verdicts[] = {CJ_UNVERIFIED, CJ_BROKEN, CJ_BROKEN};
+  for (int i = 0; i < 3; i++) {
+    const cj_io_member members[] = {{.client_id = ids[i], .host = "/h"}};
+    w.io.members = members;
+    w.io.member_count = 1;
+    run(&w);
+    expect_verdict(&w, CJ_POINT_ASSIGNMENT, verdicts[i]);
+    expect_evidence(&w, CJ_POINT_ASSIGNMENT, says[i]);
+    if (verdicts[i] == CJ_BROKEN)
+      expect_refusal(&w, CJ_ERR_ASSIGNMENT, says[i]);
+    else
+      expect_start(&w);
+    cj_check_result_free(&w.out);
+    cj_free(ids[i]);
+  }
+}
+
+/* Each is named, up to a number that a person can read. */
+static void test_many_foreign_members(void **state) {
+  (void)state;
+  world w;
+  setup(&w);
+  topics(&w, 6, 6);
+  cj_io_member members[50];
+  char names[50][16];
+  for (int i = 0; i < 50; i++) {
+    snprintf(names[i], sizeof names[i], "plain-%d", i);
+    members[i] = (cj_io_member){.client_id = names[i], .host = "/h"};
+  }
+  w.io.members = members;
+  w.io.member_count = 50;
+  run(&w);
+  expect_evidence(&w, CJ_POINT_ASSIGNMENT, "plain-19 ");
+  assert_false(evidence(&w, CJ_POINT_ASSIGNMENT, "plain-20 "));
+  expect_evidence(&w, CJ_POINT_ASSIGNMENT, "and 30 more");
+  cj_check_result_free(&w.out);
+}
+
+static void test_pinned_anchor(void **state) {
+  (void)state;
+  world w;
+  setup(&w);
+  topics(&w, 6, 6);
+  w.settings.anchor = "price";
+  run(&w);
+  expect_evidence(&w, CJ_POINT_ASSIGNMENT, "price, pinned by the property anchor");
+  cj_check_result_free(&w.out);
+}
+
+/* What cannot be seen is said to be unseen, within one request's time; it does not hold the start
+ * up. */
+static void test_group_that_cannot_be_described(void **state) {
+  (void)state;
+  world w;
+  setup(&w);
+  topics(&w, 6, 6);
+  w.io.faults[CJ_REQ_GROUP] = (fake_fault){.code = CJ_IO_UNSUPPORTED, .until = INT64_MAX};
+  run(&w);
+  expect_verdict(&w, CJ_POINT_ASSIGNMENT, CJ_UNVERIFIED);
+  expect_evidence(&w, CJ_POINT_ASSIGNMENT, "could not be described");
+  assert_int_equal(w.io.submitted[CJ_REQ_GROUP], 1);
+  cj_check_result_free(&w.out);
+  w.io.faults[CJ_REQ_GROUP] = (fake_fault){.silent = true, .until = INT64_MAX};
+  int64_t begun = w.io.clock;
+  run(&w);
+  expect_verdict(&w, CJ_POINT_ASSIGNMENT, CJ_UNVERIFIED);
+  assert_in_range(w.io.clock - begun, 9900, 10500);
+  expect_start(&w);
+  cj_check_result_free(&w.out);
+  w.io.faults[CJ_REQ_GROUP] = (fake_fault){.code = CJ_IO_AUTH, .until = INT64_MAX};
+  expect_failure(try_run(&w), CJ_ERR_AUTH, "orders");
+}
+
+/* The coordinator of a cluster that has just come up needs a moment. */
+static void test_group_coordinator_comes_up(void **state) {
+  (void)state;
+  world w;
+  setup(&w);
+  topics(&w, 6, 6);
+  w.io.faults[CJ_REQ_GROUP] = (fake_fault){.code = CJ_IO_RETRIABLE, .until = w.io.clock + 2000};
+  run(&w);
+  expect_verdict(&w, CJ_POINT_ASSIGNMENT, CJ_HOLDS);
+  cj_check_result_free(&w.out);
+}
+
+/* ---- brokers ---- */
+
+/* Case 83: nobody there. It ends at the timeout, with the client's own words. */
+static void test_broker_down(void **state) {
+  (void)state;
+  world w;
+  setup(&w);
+  w.io.faults[CJ_REQ_METADATA] = (fake_fault){.silent = true, .until = INT64_MAX};
+  w.io.event = (cj_io_event){
+      .kind = CJ_EV_ERROR, .code = CJ_IO_RETRIABLE, .text = "Connect to 127.0.0.1:9 refused"};
+  int64_t begun = w.io.clock;
+  cj_error *error = try_run(&w);
+  assert_string_equal(cj_error_subject(error), "127.0.0.1:9");
+  assert_int_equal(cj_error_class(error), CJ_CLASS_RETRIABLE);
+  expect_failure(error, CJ_ERR_BROKER, "Connect to 127.0.0.1:9 refused");
+  assert_in_range(w.io.clock - begun, 30000, 30500);
+}
+
+/* Case 83: the broker comes up ten seconds later; the check is made then, not skipped. */
+static void test_broker_comes_up_later(void **state) {
+  (void)state;
+  world w;
+  setup(&w);
+  topics(&w, 6, 4);
+  w.io.faults[CJ_REQ_METADATA] = (fake_fault){.code = CJ_IO_RETRIABLE, .until = w.io.clock + 10000};
+  run(&w);
+  expect_verdict(&w, CJ_POINT_PARTITION_COUNT, CJ_BROKEN);
+  assert_true(w.io.submitted[CJ_REQ_METADATA] > 3);  /* it did go on asking */
+  assert_true(w.io.submitted[CJ_REQ_METADATA] < 20); /* and not all the time */
+  cj_check_result_free(&w.out);
+}
+
+/* Wrong credentials do not get better: at once, not at the timeout. */
+static void test_authentication_fails(void **state) {
+  (void)state;
+  world w;
+  setup(&w);
+  w.io.faults[CJ_REQ_METADATA] = (fake_fault){.silent = true, .until = INT64_MAX};
+  w.io.event = (cj_io_event){.kind = CJ_EV_ERROR, .code = CJ_IO_AUTH, .text = "SASL: no"};
+  w.io.event_at = w.io.clock + 150;
+  int64_t begun = w.io.clock;
+  expect_failure(try_run(&w), CJ_ERR_AUTH, "SASL: no");
+  assert_true(w.io.clock - begun < 500);
+}
+
+static void test_fatal_client_error(void **state) {
+  (void)state;
+  world w;
+  setup(&w);
+  w.io.event =
+      (cj_io_event){.kind = CJ_EV_ERROR, .code = CJ_IO_OTHER, .fatal = true, .text = "broken"};
+  expect_failure(try_run(&w), CJ_ERR_KAFKA, "broken");
+}
+
+static bool cancelled(void *user) {
+  return ((world *)user)->io.clock >= 3000;
+}
+
+static void test_cancelled(void **state) {
+  (void)state;
+  world w;
+  setup(&w);
+  w.io.faults[CJ_REQ_METADATA] = (fake_fault){.silent = true, .until = INT64_MAX};
+  expect_failure(cj_check_run_until(&w.io.io, &w.p.plan, &w.settings, NULL, cancelled, &w, &w.out),
+                 CJ_ERR_STATE, "stopped");
+  assert_in_range(w.io.clock, 3000, 3100);
+}
+
+/* ---- end offsets ---- */
+
+static void test_end_offsets(void **state) {
+  (void)state;
+  world w;
+  setup(&w);
+  topics(&w, 3, 3);
+  w.settings.stop_at_end = true;
+  for (int t = 0; t < 2; t++)
+    for (int p = 0; p < 3; p++)
+      w.io.ends[t][p] = 100 * t + p;
+  run(&w);
+  assert_int_equal(w.out.end_count, 6);
+  for (int i = 0; i < 6; i++) {
+    assert_int_equal(w.out.ends[i].tp.topic, i / 3);
+    assert_int_equal(w.out.ends[i].tp.partition, i % 3);
+    assert_int_equal(w.out.ends[i].offset, 100 * (i / 3) + i % 3);
+  }
+  cj_check_result_free(&w.out);
+  /* A partition without a leader is not an empty one (case 51). */
+  w.io.ends[1][2] = -1;
+  expect_failure(try_run(&w), CJ_ERR_BROKER, "partition 2 gives no end offset");
+}
+
+/* Whatever allocation fails: an error, no crash, no leak. */
+static void test_no_memory(void **state) {
+  (void)state;
+  bool ran = false;
+  for (long n = 0; !ran; n++) {
+    world w;
+    setup(&w);
+    topics(&w, 6, 4);
+    w.settings.stop_at_end = true;
+    cj_alloc_fail_after(n);
+    cj_error *error = try_run(&w);
+    cj_error *refused = error ? NULL : cj_check_enforce(&w.out, &w.settings);
+    cj_alloc_fail_after(-1);
+    ran = refused && cj_error_code(refused) == CJ_ERR_NOT_COPARTITIONED && cj_error_report(refused);
+    if (!error) assert_non_null(refused); /* never started for want of memory */
+    cj_error_destroy(error);
+    cj_error_destroy(refused);
+    cj_check_result_free(&w.out);
+    assert_true(n < 10000);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_equal_counts_hold),
+      cmocka_unit_test(test_different_counts),
+      cmocka_unit_test(test_warn_starts_and_says_what_is_not_joined),
+      cmocka_unit_test(test_the_odd_one_is_named),
+      cmocka_unit_test(test_no_majority),
+      cmocka_unit_test(test_missing_topic),
+      cmocka_unit_test(test_missing_sink_and_dead_letter_topic),
+      cmocka_unit_test(test_topic_that_was_just_made),
+      cmocka_unit_test(test_topic_metadata_in_error),
+      cmocka_unit_test(test_declarations_that_contradict),
+      cmocka_unit_test(test_nothing_joined_holds),
+      cmocka_unit_test(test_members_that_fit),
+      cmocka_unit_test(test_plain_client_in_the_group),
+      cmocka_unit_test(test_other_scheme_anchor_and_topology),
+      cmocka_unit_test(test_many_foreign_members),
+      cmocka_unit_test(test_pinned_anchor),
+      cmocka_unit_test(test_group_that_cannot_be_described),
+      cmocka_unit_test(test_group_coordinator_comes_up),
+      cmocka_unit_test(test_broker_down),
+      cmocka_unit_test(test_broker_comes_up_later),
+      cmocka_unit_test(test_authentication_fails),
+      cmocka_unit_test(test_fatal_client_error),
+      cmocka_unit_test(test_cancelled),
+      cmocka_unit_test(test_end_offsets),
+      cmocka_unit_test(test_no_memory),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
