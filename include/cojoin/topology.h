@@ -59,7 +59,9 @@ CJ_API cj_verdict cj_ctx_fail(cj_ctx *ctx, const char *format, ...) CJ_PRINTF(2,
 typedef struct {
   const char *name;            /* shown in errors and pictures; must be unique; default KIND-N */
   void *user;                  /* handed to the callback through the context */
-  void (*destroy)(void *user); /* called once: with the plan, or when the build fails */
+  /* Called once, whatever happens: with the plan, with the topology if it is not built, or, where
+   * the node cannot be added, within the call that was to add it. */
+  void (*destroy)(void *user);
   /* State of one task, made when the task starts and closed when it leaves. task_open returning
    * NULL is no error. Both are called on the task's worker thread. */
   void *(*task_open)(void *user, int32_t partition);
@@ -73,7 +75,8 @@ typedef struct {
   const cj_serde *value_serde; /* likewise; null values are not decoded */
   /* How this topic's producers place keys. Default murmur2. Checked from the data. */
   const cj_partitioner *partitioner;
-  /* The timestamp to use instead of the record's own, in milliseconds. */
+  /* The timestamp to use instead of the record's own, in milliseconds. Sees the record as it came,
+   * before anything is decoded; called more than once for a record. */
   int64_t (*timestamp)(void *user, const cj_record *record);
   void *timestamp_user;
 } cj_source_options;
