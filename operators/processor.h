@@ -68,9 +68,9 @@ typedef enum {
 
 /* One record from the input `topic` (plan index). key, value, timestamp, topic, partition, offset
  * and headers of the record are set by the caller; objects are decoded here, and the timestamp,
- * which comes as it is in the log, becomes what cj_plan_timestamp makes of it. On a result other than
- * CJ_PROCESSED *error is set and the caller's; it names topic, partition and offset. A record that
- * failed has changed no table; outputs it made before it failed may have been emitted. */
+ * which comes as it is in the log, becomes what cj_plan_timestamp makes of it. On a result other
+ * than CJ_PROCESSED *error is set and the caller's; it names topic, partition and offset. A record
+ * that failed has changed no table; outputs it made before it failed may have been emitted. */
 CJ_MUST_CHECK cj_process_result cj_processor_process(cj_processor *processor, int topic,
                                                      cj_record *record, cj_error **error);
 

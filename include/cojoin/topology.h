@@ -57,8 +57,8 @@ CJ_API cj_verdict cj_ctx_fail(cj_ctx *ctx, const char *format, ...) CJ_PRINTF(2,
 
 /* What a user's callback carries. All fields may be zero; NULL stands for all zero. */
 typedef struct {
-  const char *name;            /* shown in errors and pictures; must be unique; default KIND-N */
-  void *user;                  /* handed to the callback through the context */
+  const char *name; /* shown in errors and pictures; must be unique; default KIND-N */
+  void *user;       /* handed to the callback through the context */
   /* Called once, whatever happens: with the plan, with the topology if it is not built, or, where
    * the node cannot be added, within the call that was to add it. */
   void (*destroy)(void *user);
