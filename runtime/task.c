@@ -91,7 +91,6 @@ void cj_task_destroy(cj_task *task) {
   for (size_t i = 0; i < task->input_count; i++)
     cj_record_queue_free(&task->inputs[i].queue);
   cj_processor_destroy(task->processor);
-  cj_arena_free(&task->arena);
   cj_free(task->header_list);
   cj_free(task->inputs);
   cj_free(task);

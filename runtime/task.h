@@ -102,7 +102,6 @@ typedef struct cj_task {
   struct task_headers headers;
   cj_header *header_list;
   size_t header_room;
-  cj_arena arena; /* for checking records while restoring */
 } cj_task;
 
 CJ_MUST_CHECK cj_error *cj_task_new(cj_task_env *env, int group, int32_t partition, cj_task **task);

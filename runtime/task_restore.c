@@ -8,19 +8,23 @@
 
 #define FLUSH_RECORDS 2048
 
-static bool decodes(cj_task *task, const cj_serde *serde, cj_bytes bytes) {
-  const char *why = NULL;
-  return !serde || !bytes.data || serde->decode(serde->user, bytes, &task->arena, &why) != NULL;
-}
-
 /* What processing would have skipped is skipped here too, or the table would differ after a restore
  * (KAFKA-8037 tells what happens when a restore does not look). */
-static bool accepted(cj_task *task, const cj_input *input, const cj_fetched *record) {
-  if (!record->key.data) return false;
-  if (!input->topic->key_serde && !input->topic->value_serde) return true;
-  cj_arena_reset(&task->arena);
-  return decodes(task, input->topic->key_serde, record->key) &&
-         decodes(task, input->topic->value_serde, record->value);
+static cj_error *accept(cj_task *task, const cj_input *input, const cj_fetched *entry, bool *yes) {
+  *yes = entry->key.data != NULL;
+  if (!*yes || (!input->topic->key_serde && !input->topic->value_serde)) return NULL;
+  cj_record record = {.key = entry->key,
+                      .value = entry->value,
+                      .timestamp = entry->timestamp,
+                      .topic = input->topic->name,
+                      .partition = input->tp.partition,
+                      .offset = entry->offset};
+  cj_error *error = NULL;
+  cj_process_result result = cj_processor_decode(task->processor, input->tp.topic, &record, &error);
+  *yes = result == CJ_PROCESSED;
+  if (result != CJ_PROCESS_DESERIALIZE) return error;
+  cj_error_destroy(error);
+  return NULL;
 }
 
 static cj_error *flush(cj_task *task, cj_input *input) {
@@ -45,10 +49,12 @@ static cj_error *flush(cj_task *task, cj_input *input) {
 }
 
 static cj_error *apply(cj_task *task, cj_input *input, const cj_fetched *record) {
-  if (accepted(task, input, record)) {
+  bool yes;
+  cj_error *error = accept(task, input, record, &yes);
+  if (error) return error;
+  if (yes) {
     int64_t timestamp = input->topic->timestamp ? input->head_time : record->timestamp;
-    cj_error *error =
-        cj_task_store_restore(task->store, input->table, record->key, record->value, timestamp);
+    error = cj_task_store_restore(task->store, input->table, record->key, record->value, timestamp);
     if (error) return error;
   }
   cj_input_applied(input, record);
