@@ -11,20 +11,22 @@ cmd_broker() {
   local action=${1:-} name=default count=1 heap='' hours=2 keep=no node=''
   [ $# -gt 0 ] && shift
   while [ $# -gt 0 ]; do
+    [ "$1" = --keep ] || [ $# -ge 2 ] || die "broker: $1 needs a value"
     case $1 in
-      --name) name=$(option_value "$1" "$@") && shift 2 ;;
-      --count) count=$(option_value "$1" "$@") && shift 2 ;;
-      --heap) heap=$(option_value "$1" "$@") && shift 2 ;;
-      --hours) hours=$(option_value "$1" "$@") && shift 2 ;;
-      --node) node=$(option_value "$1" "$@") && shift 2 ;;
-      --keep) keep=yes && shift ;;
-      *) die "broker $action: unknown argument '$1'" ;;
+      --name) name=$2 && shift ;;
+      --count) count=$2 && shift ;;
+      --heap) heap=$2 && shift ;;
+      --hours) hours=$2 && shift ;;
+      --node) node=$2 && shift ;;
+      --keep) keep=yes ;;
+      *) die "broker: unknown argument '$1'" ;;
     esac
+    shift
   done
   [[ $name =~ ^[A-Za-z0-9_-]+$ ]] || die "--name: letters, digits, - and _ only"
-  is_number "$count" && [ "$count" -ge 1 ] && [ "$count" -le 9 ] || die "--count: 1 to 9"
-  [ -z "$heap" ] || is_number "$heap" || die "--heap: megabytes"
-  is_number "$hours" && [ "$hours" -ge 1 ] || die "--hours: a whole number, at least 1"
+  is_between "$count" 1 9 || die "--count: 1 to 9"
+  [ -z "$heap" ] || is_between "$heap" 128 16384 || die "--heap: 128 to 16384 megabytes"
+  is_between "$hours" 1 48 || die "--hours: 1 to 48"
   local dir=$BROKER_DIR/$name
   [ -z "$node" ] || [ -d "$dir/node-$node" ] || die "cluster '$name' has no node '$node'"
   case $action in
@@ -47,7 +49,7 @@ cmd_broker() {
       ;;
     status) print_status "$dir" ;;
     env)
-      all_alive "$dir" || die "cluster '$name' is not running: ./dev broker start --name $name"
+      any_alive "$dir" || die "cluster '$name' is not running: ./dev broker start --name $name"
       echo "COJOIN_TEST_BROKERS=$(bootstrap "$dir")"
       ;;
     jars)
@@ -65,7 +67,7 @@ resolve_jars() {
   local want
   want=$(sha256sum "$ROOT/broker/pom.xml" | cut -d' ' -f1)
   [ "$(cat "$JARS_DIR/.pom" 2>/dev/null)" = "$want" ] && return
-  have java && have mvn || die "java and mvn are missing: ./dev setup"
+  have mvn || die "java or mvn is missing: ./dev setup"
   mkdir -p "$BUILD/kafka"
   (
     flock 9
@@ -120,6 +122,14 @@ all_alive() {
     found=yes
   done
   [ $found = yes ]
+}
+
+any_alive() {
+  local node
+  for node in $(nodes_of "$1"); do
+    live_pid "$node/pid" >/dev/null && return
+  done
+  return 1
 }
 
 node_port() { sed -n 's/^advertised.listeners=.*://p' "$1/server.properties"; }

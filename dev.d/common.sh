@@ -13,10 +13,4 @@ have() { command -v "$1" >/dev/null 2>&1; }
 
 jobs_count() { echo "${JOBS:-$(nproc)}"; }
 
-# The value of an option that needs one: option_value --count "$@" after the option was seen.
-option_value() {
-  [ $# -ge 3 ] || die "$1 needs a value"
-  echo "$3"
-}
-
-is_number() { [[ $1 =~ ^[0-9]+$ ]]; }
+is_between() { [[ $1 =~ ^[0-9]{1,9}$ ]] && [ "$1" -ge "$2" ] && [ "$1" -le "$3" ]; }
