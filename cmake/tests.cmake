@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Tests are found by their place and name:
+#   tests/<folder>/test_*.c     a cmocka program; cases are counted one by one
+#   tests/<folder>/system_*.py  a system test, run by the Python that ./dev test gives
+#   tests/<folder>/check_*.sh   a script
+# and labelled with their folder, plus `broker` where they need COJOIN_TEST_BROKERS.
+#
+# A line with "ctest:" near the head of the file asks for more:
+#   timeout=SECONDS   instead of 120 (system tests: 600)
+#   serial            nothing else runs at the same time
+#   full              only with ./dev test --full
+#   no-tsan           not under the thread sanitizer, which crashes inside Debian's librdkafka
+enable_testing()
+pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
+set(COJOIN_PYTHON python3 CACHE STRING "Python with tests/interop/requirements.txt installed")
+set(programs_dir ${CMAKE_CURRENT_BINARY_DIR}/programs)
+set(broker_folders broker interop)
+
+function(cojoin_test file name default_timeout)
+  get_filename_component(folder ${file} DIRECTORY)
+  get_filename_component(folder ${folder} NAME)
+  file(STRINGS ${file} wishes REGEX "ctest:" LIMIT_INPUT 2000)
+  set(labels ${folder})
+  if(folder IN_LIST broker_folders)
+    list(APPEND labels broker)
+  elseif(NOT wishes MATCHES "no-tsan")
+    list(APPEND labels tsan)
+  endif()
+  if(wishes MATCHES "full")
+    list(APPEND labels full)
+  endif()
+  if(wishes MATCHES "timeout=([0-9]+)")
+    set(default_timeout ${CMAKE_MATCH_1})
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${default_timeout}
+    SKIP_RETURN_CODE 77)
+  if(wishes MATCHES "serial")
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
+  endif()
+endfunction()
+
+# What several test programs share.
+file(GLOB shared CONFIGURE_DEPENDS tests/lib/*.c)
+if(shared)
+  add_library(cojoin_test_lib STATIC ${shared})
+  target_compile_definitions(cojoin_test_lib PRIVATE _GNU_SOURCE)
+  target_include_directories(cojoin_test_lib PRIVATE . tests)
+  target_link_libraries(cojoin_test_lib PUBLIC cojoin_static PkgConfig::CMOCKA)
+endif()
+
+file(GLOB tests CONFIGURE_DEPENDS tests/*/test_*.c)
+foreach(test ${tests})
+  get_filename_component(name ${test} NAME_WE)
+  add_executable(${name} ${test})
+  target_compile_definitions(${name} PRIVATE _GNU_SOURCE)
+  target_include_directories(${name} PRIVATE . tests)
+  if(shared)
+    target_link_libraries(${name} PRIVATE cojoin_test_lib)
+  endif()
+  if(name MATCHES "^test_tool_")
+    target_link_libraries(${name} PRIVATE cojoin_tool)
+  endif()
+  target_link_libraries(${name} PRIVATE cojoin_static PkgConfig::CMOCKA)
+  add_test(NAME ${name} COMMAND ${name})
+  cojoin_test(${test} ${name} 120)
+endforeach()
+
+# Programs that system tests and benchmarks run; COJOIN_PROGRAMS says where they are.
+file(GLOB programs CONFIGURE_DEPENDS tests/*/programs/*.c benchmarks/*.c)
+foreach(program ${programs})
+  get_filename_component(name ${program} NAME_WE)
+  add_executable(program_${name} ${program})
+  set_target_properties(program_${name} PROPERTIES OUTPUT_NAME ${name}
+    RUNTIME_OUTPUT_DIRECTORY ${programs_dir})
+  target_compile_definitions(program_${name} PRIVATE _GNU_SOURCE)
+  target_link_libraries(program_${name} PRIVATE cojoin_static)
+endforeach()
+
+set(environment COJOIN_TOOL=$<TARGET_FILE:cojoin> COJOIN_PROGRAMS=${programs_dir}
+  COJOIN_SOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR} COJOIN_BINARY_DIR=${CMAKE_CURRENT_BINARY_DIR})
+file(GLOB systems CONFIGURE_DEPENDS tests/*/system_*.py)
+foreach(system ${systems})
+  get_filename_component(name ${system} NAME_WE)
+  add_test(NAME ${name} COMMAND ${COJOIN_PYTHON} ${system})
+  cojoin_test(${system} ${name} 600)
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}")
+endforeach()
+file(GLOB checks CONFIGURE_DEPENDS tests/*/check_*.sh)
+foreach(check ${checks})
+  get_filename_component(name ${check} NAME_WE)
+  add_test(NAME ${name} COMMAND bash ${check})
+  cojoin_test(${check} ${name} 300)
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}")
+endforeach()
