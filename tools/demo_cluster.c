@@ -161,12 +161,13 @@ bool demo_flush(demo_cluster *cluster) {
 }
 
 /* ---- speed ---- */
-/* On the mock cluster a group waits session.timeout - 1 s for members that come later, and an empty
- * fetch waits the whole fetch.wait.max.ms. */
+/* The mock cluster gathers a group's first members for 3 s, and forgets those whose session ends
+ * meanwhile; members that come later wait session.timeout - 1 s. An empty fetch waits the whole
+ * fetch.wait.max.ms. */
 static const struct {
   const char *name, *value;
 } quick[] = {
-    {"session.timeout.ms", "2000"},
+    {"session.timeout.ms", "4000"},
     {"heartbeat.interval.ms", "300"},
     {"fetch.wait.max.ms", "20"},
 };

@@ -107,7 +107,7 @@ static int count_local(const plain_run *run) {
   int local = 0;
   for (int s = 0; s < DEMO_SYMBOLS; s++)
     for (int n = 0; n < DEMO_NOTIFICATIONS; n++)
-      if (run->notification_at[s][n] == run->price_at[s]) local++;
+      if (run->price_at[s] >= 0 && run->notification_at[s][n] == run->price_at[s]) local++;
   return local;
 }
 
