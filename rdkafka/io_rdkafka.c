@@ -219,11 +219,15 @@ static bool poll_client(cj_rd_io *io, rd_kafka_t *client, cj_rd_watch *watch, bo
     rd_kafka_event_t *event = rd_kafka_queue_poll(watch->queue, 0);
     if (!event) return false;
     atomic_store(&watch->ready, true);
-    if (take_event(io, client, event, out)) {
+    bool given = take_event(io, client, event, out);
+    /* Messages count against the producer's queue until their delivery event is destroyed, so it
+     * must not outlive this call: an owner that was refused waits for room, not for the next poll.
+     * Only an error's text is the event's. */
+    if (given && out->kind == CJ_EV_ERROR)
       io->event = event;
-      return true;
-    }
-    rd_kafka_event_destroy(event);
+    else
+      rd_kafka_event_destroy(event);
+    if (given) return true;
   }
   return false;
 }
