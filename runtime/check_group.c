@@ -27,15 +27,18 @@ void cj_check_scheme(cj_check *c) {
                 assignor_name(c->settings->assignment));
   for (size_t g = 0; g < c->plan->group_count; g++) {
     const cj_plan_group *group = &c->plan->groups[g];
-    const char *anchor = c->plan->topics[cj_stamp_anchor(c->plan, g, c->settings)].name;
+    int anchor = cj_stamp_anchor_counted(c->plan, g, c->settings, c->out->partition_counts);
+    const char *name = c->plan->topics[anchor].name;
     cj_buf names = CJ_BUF_INIT;
     for (size_t i = 0; i < group->topic_count; i++)
       cj_buf_printf(&names, "%s%s", i ? ", " : "", c->plan->topics[group->topics[i]].name);
     cj_buf_append(&names, "", 1);
     cj_report_add(report, CJ_POINT_ASSIGNMENT, "anchor of {%s}: %s, %s",
-                  names.failed ? "…" : (const char *)names.data, anchor,
-                  strcmp(anchor, c->settings->anchor) == 0 ? "pinned by the property anchor"
-                                                           : "the first by name");
+                  names.failed ? "…" : (const char *)names.data, name,
+                  anchor == cj_stamp_anchor(c->plan, g, c->settings)
+                      ? (strcmp(name, c->settings->anchor) == 0 ? "pinned by the property anchor"
+                                                                : "the first by name")
+                      : "the one with most partitions");
     cj_buf_free(&names);
   }
 }

@@ -247,7 +247,5 @@ cj_error *cj_config_settings(const cj_config *config, cj_settings *settings) {
 
 cj_memory_share cj_config_memory(const cj_settings *settings) {
   uint64_t bytes = (uint64_t)settings->memory_bytes;
-  return (cj_memory_share){.cache_bytes = bytes / 2,
-                           .write_buffer_bytes = bytes / 4,
-                           .queue_bytes = bytes / 4 / (uint64_t)settings->threads};
+  return (cj_memory_share){.cache_bytes = bytes / 2, .write_buffer_bytes = bytes / 4};
 }

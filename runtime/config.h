@@ -69,12 +69,12 @@ CJ_MUST_CHECK cj_error *cj_config_settings(const cj_config *config, cj_settings 
 /* "range" …: the word that the property takes for it. Static. */
 const char *cj_assignment_name(cj_assignment assignment);
 
-/* How memory.bytes is shared out. The uncommitted overlays come on top, bounded by overlay.bytes.
+/* How memory.bytes is shared out among the stores; the last quarter is for the queues of fetched
+ * records (rdkafka/properties.c). The uncommitted overlays come on top, bounded by overlay.bytes.
  */
 typedef struct {
   uint64_t cache_bytes;        /* half: the block cache of all stores */
   uint64_t write_buffer_bytes; /* a quarter: the write buffers of all stores */
-  uint64_t queue_bytes;        /* a quarter, divided by the workers: one worker's fetch queues */
 } cj_memory_share;
 cj_memory_share cj_config_memory(const cj_settings *settings);
 

@@ -241,8 +241,9 @@ const cj_property cj_properties[] = {
      .min = 100,
      .max = DAY,
      .value = "30000",
-     .text = "How long a stop may take to drain, commit and leave; then the application fails, and "
-             "a thread that is stuck in a callback is given up."},
+     .text = "How long a stop may take to drain and commit; to leave the group it has ten seconds "
+             "more. A worker that is late by then, held up in a callback, is given up: the "
+             "application fails."},
     {.name = "revoke.timeout.ms",
      .type = CJ_PROPERTY_MS,
      .field = FIELD(revoke_timeout_ms),

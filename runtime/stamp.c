@@ -18,6 +18,15 @@ int cj_stamp_anchor(const cj_plan *plan, size_t group, const cj_settings *settin
   return g->anchor;
 }
 
+int cj_stamp_anchor_counted(const cj_plan *plan, size_t group, const cj_settings *settings,
+                            const int32_t *partition_counts) {
+  const cj_plan_group *g = &plan->groups[group];
+  int anchor = cj_stamp_anchor(plan, group, settings);
+  for (size_t i = 0; i < g->topic_count; i++)
+    if (partition_counts[g->topics[i]] > partition_counts[anchor]) anchor = g->topics[i];
+  return anchor;
+}
+
 void cj_stamp_of(const cj_plan *plan, const cj_settings *settings, cj_stamp *stamp) {
   *stamp = (cj_stamp){.scheme = settings->assignment, .topology = plan->hash};
   for (size_t g = 0; g < plan->group_count; g++) {

@@ -28,6 +28,10 @@ typedef struct {
 /* The anchor of a set, an index in plan.topics: the topic that the property `anchor` pins if it is
  * one of the set, otherwise the first by name. */
 int cj_stamp_anchor(const cj_plan *plan, size_t group, const cj_settings *settings);
+/* The same where the counts are known. Only under the policy `warn` may they differ: then the
+ * topic with most partitions has to be the anchor, or its last ones would be nobody's. */
+int cj_stamp_anchor_counted(const cj_plan *plan, size_t group, const cj_settings *settings,
+                            const int32_t *partition_counts);
 
 void cj_stamp_of(const cj_plan *plan, const cj_settings *settings, cj_stamp *stamp);
 

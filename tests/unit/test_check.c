@@ -139,8 +139,16 @@ static void test_warn_starts_and_says_what_is_not_joined(void **state) {
   run(&w);
   expect_verdict(&w, CJ_POINT_PARTITION_COUNT, CJ_BROKEN);
   expect_evidence(&w, CJ_POINT_PARTITION_COUNT, "the tasks 4 to 5 run without price");
+  expect_evidence(&w, CJ_POINT_ASSIGNMENT, "notif, the first by name");
   assert_int_equal(w.out.partition_counts[1], 4);
   expect_start(&w);
+  cj_check_result_free(&w.out);
+  /* The other way round every index still has an owner: the topic with most of them deals. */
+  w.io.topics[1].partitions = 4;
+  w.io.topics[2].partitions = 6;
+  run(&w);
+  expect_evidence(&w, CJ_POINT_PARTITION_COUNT, "the tasks 4 to 5 run without notif");
+  expect_evidence(&w, CJ_POINT_ASSIGNMENT, "price, the one with most partitions");
   cj_check_result_free(&w.out);
 }
 
@@ -403,7 +411,7 @@ static void test_many_foreign_members(void **state) {
   setup(&w);
   topics(&w, 6, 6);
   cj_io_member members[50];
-  char names[50][16];
+  char names[50][24];
   for (int i = 0; i < 50; i++) {
     snprintf(names[i], sizeof names[i], "plain-%d", i);
     members[i] = (cj_io_member){.client_id = names[i], .host = "/h"};
