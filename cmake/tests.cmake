@@ -3,7 +3,8 @@
 #   tests/<folder>/test_*.c     a cmocka program; cases are counted one by one
 #   tests/<folder>/system_*.py  a system test, run by the Python that ./dev test gives
 #   tests/<folder>/check_*.sh   a script
-# and labelled with their folder, plus `broker` where they need COJOIN_TEST_BROKERS.
+# and labelled with their folder, plus `broker` where they need COJOIN_TEST_BROKERS; programs that do
+# not are `memory` and `tsan`, which the sanitizers' builds run.
 #
 # A line with "ctest:" near the head of the file asks for more:
 #   timeout=SECONDS   instead of 120 (system tests: 600)
@@ -23,8 +24,11 @@ function(cojoin_test file name default_timeout)
   set(labels ${folder})
   if(folder IN_LIST broker_folders)
     list(APPEND labels broker)
-  elseif(NOT wishes MATCHES "no-tsan")
-    list(APPEND labels tsan)
+  elseif(file MATCHES "[.]c$")
+    list(APPEND labels memory)
+    if(NOT wishes MATCHES "no-tsan")
+      list(APPEND labels tsan)
+    endif()
   endif()
   if(wishes MATCHES "full")
     list(APPEND labels full)
@@ -63,7 +67,12 @@ foreach(test ${tests})
   target_link_libraries(${name} PRIVATE cojoin_static PkgConfig::CMOCKA)
   add_test(NAME ${name} COMMAND ${name})
   cojoin_test(${test} ${name} 120)
+  if(NOT test MATCHES "/(broker|interop)/")
+    list(APPEND memory_tests ${name})
+  endif()
 endforeach()
+# Those that need no broker: what the thread sanitizer's build makes.
+add_custom_target(memory_tests DEPENDS ${memory_tests})
 
 # Programs that system tests and benchmarks run; COJOIN_PROGRAMS says where they are.
 file(GLOB programs CONFIGURE_DEPENDS tests/*/programs/*.c benchmarks/*.c)

@@ -31,7 +31,7 @@ cmd_broker() {
   [ -z "$node" ] || [ -d "$dir/node-$node" ] || die "cluster '$name' has no node '$node'"
   case $action in
     start)
-      resolve_jars
+      resolve_jars || exit
       mkdir -p "$dir"
       (
         flock 9
@@ -41,7 +41,7 @@ cmd_broker() {
         else
           start_cluster
         fi
-      ) 9>"$BROKER_DIR/$name.lock"
+      ) 9>"$BROKER_DIR/$name.lock" || exit
       print_status "$dir"
       ;;
     stop)
@@ -53,7 +53,7 @@ cmd_broker() {
       echo "COJOIN_TEST_BROKERS=$(bootstrap "$dir")"
       ;;
     jars)
-      resolve_jars
+      resolve_jars || exit
       echo "$JARS_DIR/*"
       ;;
     *) die "broker: start, stop, status, env or jars" ;;
@@ -67,7 +67,8 @@ resolve_jars() {
   local want
   want=$(sha256sum "$ROOT/broker/pom.xml" | cut -d' ' -f1)
   [ "$(cat "$JARS_DIR/.pom" 2>/dev/null)" = "$want" ] && return
-  have mvn || die "java or mvn is missing: ./dev setup"
+  have java || die "java is missing: ./dev setup"
+  have mvn || die "mvn is missing: ./dev setup"
   mkdir -p "$BUILD/kafka"
   (
     flock 9
