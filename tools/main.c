@@ -20,7 +20,7 @@ static void print_help(void) {
         stdout);
   for (size_t i = 0; i < COMMAND_COUNT; i++)
     printf("  %-7s %s\n", commands[i]->name, commands[i]->summary);
-  fputs("\n`cojoin COMMAND --help` tells more. ", stdout);
+  fputs("\n`cojoin COMMAND --help` tells more.\n", stdout);
   fputs(exit_help, stdout);
   putchar('\n');
   fputs(tool_common_help, stdout);

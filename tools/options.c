@@ -172,8 +172,12 @@ static bool is_own_property(const char *documentation, const char *name) {
   return found;
 }
 
+/* An option of the command stands for its property; a file or -X can hold any. */
 static bool refuse(cj_error *error, const char *origin, const char *name) {
-  tool_error("%s: %s: %s", origin, name, cj_error_message(error));
+  if (strncmp(origin, "--", 2) == 0)
+    tool_error("%s: %s", origin, cj_error_message(error));
+  else
+    tool_error("%s: %s: %s", origin, name, cj_error_message(error));
   cj_error_destroy(error);
   return false;
 }
@@ -183,16 +187,26 @@ bool tool_set(cj_config *config, const char *name, const char *value, const char
   return error ? refuse(error, option, name) : true;
 }
 
+static bool client_knows(const char *name, const char *value) {
+  char why[256];
+  rd_kafka_conf_t *conf = rd_kafka_conf_new();
+  bool known = rd_kafka_conf_set(conf, name, value, why, sizeof why) != RD_KAFKA_CONF_UNKNOWN;
+  rd_kafka_conf_destroy(conf);
+  return known;
+}
+
 static bool set_property(cj_config *config, tool_property *property, const char *documentation) {
-  if (strncmp(property->name, "rd.", 3) != 0 && !is_own_property(documentation, property->name)) {
-    property->to_client = true;
-    char *name = tool_format("rd.%s", property->name);
-    cj_error *error = cj_config_set(config, name, property->value);
-    free(name);
-    return error ? refuse(error, property->origin, property->name) : true;
-  }
-  property->to_client = strncmp(property->name, "rd.", 3) == 0;
-  return tool_set(config, property->name, property->value, property->origin);
+  const char *name = property->name;
+  property->to_client = strncmp(name, "rd.", 3) == 0;
+  /* What nobody knows is refused in cojoin's words, which name its nearest property. */
+  if (property->to_client || is_own_property(documentation, name) ||
+      !client_knows(name, property->value))
+    return tool_set(config, name, property->value, property->origin);
+  property->to_client = true;
+  char *prefixed = tool_format("rd.%s", name);
+  cj_error *error = cj_config_set(config, prefixed, property->value);
+  free(prefixed);
+  return error ? refuse(error, property->origin, name) : true;
 }
 
 bool tool_configure(tool_common *common, cj_config *config) {

@@ -153,7 +153,7 @@ static void what_is_refused_is_named(void **state) {
     const char *given, *says;
   } cases[] = {
       {"nonsense", "-X: \"nonsense\""},
-      {"commit.intervall.ms=200", "commit.intervall.ms"},
+      {"commit.intervall.ms=200", "the nearest is commit.interval.ms"},
       {"commit.interval.ms=soon", "-X: commit.interval.ms"},
       {"socket.timeout.ms=soon", "-X: socket.timeout.ms"},
       {"enable.auto.commit=true", "-X: enable.auto.commit"},
