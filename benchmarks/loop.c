@@ -171,8 +171,8 @@ static void run(loop *l) {
   }
   while (l->acknowledged < l->consumed)
     take_deliveries(l, 10);
-  commit_positions(l, l->position, true);
   bench_moment last = bench_now();
+  commit_positions(l, l->position, true);
   bench_result(rd_kafka_version_str(), l->consumed, first, last);
 }
 

@@ -28,8 +28,7 @@ static inline bench_moment bench_now(void) {
 }
 
 /* The result that run.py reads: what lies between the first record processed and the last output
- * acknowledged and committed. CPU seconds and peak memory of the whole process are run.py's, from
- * wait4. */
+ * acknowledged. CPU seconds and peak memory of the whole process are run.py's, from wait4. */
 static inline void bench_result(const char *library, uint64_t records, bench_moment first,
                                 bench_moment last) {
   printf("{\"library\":\"%s\",\"records\":%llu,\"wall_s\":%.6f,\"steady_cpu_s\":%.6f}\n", library,
@@ -70,6 +69,32 @@ static inline int32_t bench_partitions(rd_kafka_t *client, const char *name) {
   rd_kafka_topic_destroy(topic);
   if (count < 1) bench_die(name, "no such topic");
   return count;
+}
+
+/* When the topic came to hold that many records, looked at every few milliseconds: the last
+ * output's acknowledgement, for a program that is not told of it. */
+static inline bench_moment bench_await_written(const char *brokers, const char *topic,
+                                               uint64_t records) {
+  rd_kafka_conf_t *conf = rd_kafka_conf_new();
+  bench_set(conf, "bootstrap.servers", brokers);
+  char why[256];
+  rd_kafka_t *client = rd_kafka_new(RD_KAFKA_PRODUCER, conf, why, sizeof why);
+  if (!client) bench_die("client", why);
+  int32_t partitions = bench_partitions(client, topic);
+  for (;;) {
+    int64_t written = 0, low, high;
+    for (int32_t p = 0; p < partitions; p++) {
+      rd_kafka_resp_err_t err =
+          rd_kafka_query_watermark_offsets(client, topic, p, &low, &high, 10000);
+      if (err) bench_die(topic, rd_kafka_err2str(err));
+      written += high;
+    }
+    if ((uint64_t)written >= records) break;
+    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+  }
+  bench_moment moment = bench_now();
+  rd_kafka_destroy(client);
+  return moment;
 }
 
 #endif

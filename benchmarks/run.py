@@ -33,8 +33,11 @@ HERE = Path(__file__).resolve().parent
 PARTITIONS = 6
 COMMIT_MS = 1000
 RUN_SECONDS = 900
-# What cojoin gives librdkafka, where that is not librdkafka's default: the loop gets the same.
-LOOP_SETTINGS = ["--commit-ms", str(COMMIT_MS), "--nudge-ms", "20"]
+# What cojoin gives librdkafka beyond its defaults (rdkafka/properties.c) the loop gets too.
+LOOP_SETTINGS = ["--commit-ms", str(COMMIT_MS), "--nudge-ms", "20",
+                 "-P", "enable.idempotence=true", "-P", "queue.buffering.max.kbytes=65536",
+                 "-C", "queued.min.messages=10000", "-C", "queued.max.messages.kbytes=8192",
+                 "-C", "fetch.wait.max.ms=100"]
 
 
 def environment(name):
@@ -160,7 +163,7 @@ class Join:
         if system == "cojoin":
             return [self.programs / "join", "-b", brokers, "--table", self.table, "--stream",
                     self.stream, "--out", out, "--app-id", app_id, "--state-dir", state,
-                    "-X", f"commit.interval.ms={COMMIT_MS}",
+                    "--records", self.records, "-X", f"commit.interval.ms={COMMIT_MS}",
                     *(["--left"] if variant == "left" else [])]
         return ["java", "-cp", f"{self.jars}:{self.classes}", "StreamsJoin", brokers, self.table,
                 self.stream, out, variant, self.records, app_id, state]
