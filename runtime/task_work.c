@@ -137,13 +137,15 @@ static cj_error *earliest(cj_task *task, cj_input **best, bool *empty) {
 /* Asks the io for the inputs that have nothing buffered and are not known to be at their end.
  * *came: something is there now, choose again. *unknown: an end has to be learnt first. */
 static cj_error *look_at_empty(cj_task *task, const cj_input *best, bool *came, bool *unknown) {
+  /* max.task.idle.ms waits for what is not written yet: its coming has to be seen. */
+  bool idles = task->env->setup->settings->max_task_idle_ms > 0;
   *came = false;
   *unknown = false;
   for (size_t i = 0; i < task->input_count && !task->reposition; i++) {
     cj_input *input = &task->inputs[i];
     if (!takes_part(task, input) || input->ready) continue;
     uint64_t clock = best ? cj_record_queue_clock(&best->queue) : UINT64_MAX;
-    if (caught_up(input, clock)) continue;
+    if (caught_up(input, clock) && !idles) continue;
     bool ready;
     cj_error *error = cj_input_advance(task, input, true, &ready);
     if (error) return error;
