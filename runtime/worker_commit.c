@@ -41,10 +41,12 @@ static bool begin(cj_worker *worker, int64_t now) {
     cj_task_cut(worker->tasks[i]);
     any = true;
   }
+  /* Other tasks' commits do not put off the refresh of those that have nothing to commit. */
+  if (worker->commit.refresh || worker->commit.refresh_at == INT64_MAX)
+    worker->commit.refresh_at = now + REFRESH_MS;
   worker->commit.now = false;
   worker->commit.refresh = false;
   worker->commit.due_at = now + worker->setup.settings->commit_interval_ms;
-  worker->commit.refresh_at = now + REFRESH_MS;
   if (!any) return false;
   cj_collector_cut(&worker->collector);
   worker->commit.phase = CJ_COMMIT_SETTLING;
