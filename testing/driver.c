@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "testing/driver.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/stamp.h"
@@ -10,9 +12,10 @@
 
 /* ---- life ---- */
 
-static void log_line(void *user, cj_log_level level, const char *line) {
-  (void)level;
-  cj_test *t = user;
+void cj_driver_log(cj_test *t, const char *member, cj_log_level level, const char *line) {
+  static const char letters[] = "EWID";
+  if (t->print_log)
+    fprintf(stderr, "%10lld %c %s: %s\n", (long long)t->world->clock, letters[level], member, line);
   t->lines = cj_world_grow(t->lines, &t->line_cap, t->line_count + 1, sizeof(char *));
   t->lines[t->line_count++] = cj_world_strdup(line);
 }
@@ -37,7 +40,7 @@ cj_test *cj_test_new(const cj_plan *plan, const cj_config *config) {
   config_complete(t->config);
   cj_error *error = cj_config_settings(t->config, &t->settings);
   if (error) cj_world_misuse("%s", cj_error_text(error));
-  t->log = (cj_log){.user = t, .level = t->settings.log_level, .line = log_line};
+  t->print_log = getenv("COJOIN_TEST_LOG") != NULL;
   t->world = cj_world_new();
   return t;
 }

@@ -21,6 +21,7 @@ typedef struct {
 typedef struct {
   cj_test *t;
   char *name;
+  cj_log log;
   cj_kv_source *disk;
   bool running, frozen;
   cj_state *state;
@@ -35,13 +36,16 @@ struct cj_test {
   cj_config *config;
   cj_settings settings;
   cj_world *world;
-  cj_log log;
   char **lines;
   size_t line_count, line_cap;
+  bool print_log;
   cj_test_member **members;
   size_t member_count, member_cap;
   size_t turn;
 };
+
+/* Keeps a log line of a member. */
+void cj_driver_log(cj_test *t, const char *member, cj_log_level level, const char *line);
 
 /* ---- driver_member.c ---- */
 cj_test_member *cj_driver_member(cj_test *t, const char *name); /* or NULL */

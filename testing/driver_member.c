@@ -46,6 +46,11 @@ static cj_kv_source *disk_new(void) {
 
 /* ---- finding ---- */
 
+static void log_line(void *user, cj_log_level level, const char *line) {
+  cj_test_member *member = user;
+  cj_driver_log(member->t, member->name, level, line);
+}
+
 cj_test_member *cj_driver_member(cj_test *t, const char *name) {
   for (size_t i = 0; i < t->member_count; i++)
     if (strcmp(t->members[i]->name, name) == 0) return t->members[i];
@@ -71,6 +76,7 @@ static cj_test_member *member_make(cj_test *t, const char *name) {
   member = cj_world_alloc(sizeof *member);
   member->t = t;
   member->name = cj_world_strdup(name);
+  member->log = (cj_log){.user = member, .level = t->settings.log_level, .line = log_line};
   member->disk = disk_new();
   t->members =
       cj_world_grow(t->members, &t->member_cap, t->member_count + 1, sizeof(cj_test_member *));
@@ -80,7 +86,8 @@ static cj_test_member *member_make(cj_test *t, const char *name) {
 
 /* ---- starting ---- */
 
-static cj_error *io_make(cj_test *t, const char *client_id, bool admin, cj_io **io) {
+static cj_error *io_make(cj_test_member *member, const char *client_id, bool admin, cj_io **io) {
+  cj_test *t = member->t;
   size_t count = t->plan->topic_count;
   const char *dead = t->settings.dead_letter_topic;
   cj_io_setup_topic *topics = cj_world_alloc((count + 1) * sizeof *topics);
@@ -94,19 +101,32 @@ static cj_error *io_make(cj_test *t, const char *client_id, bool admin, cj_io **
                              .client_id = client_id,
                              .admin = admin,
                              .read_committed = t->settings.read_committed,
-                             .log = t->log};
+                             .log = member->log};
   cj_error *error = cj_io_memory_new(t->world, &setup, io);
   cj_world_free(topics);
   return error;
 }
 
-static cj_error *check(cj_test *t, cj_check_result *result) {
+static void log_report(cj_test_member *member, const cj_report *report) {
+  for (cj_point point = 0; point < CJ_POINTS; point++) {
+    if (cj_report_point(report, point) == CJ_HOLDS) continue;
+    const char *evidence;
+    for (size_t i = 0; (evidence = cj_report_evidence(report, point, i)); i++)
+      cj_logf(&member->log, CJ_LOG_WARN, "checklist: %s: %s: %s", cj_point_name(point),
+              cj_verdict_name(cj_report_point(report, point)), evidence);
+  }
+}
+
+static cj_error *check(cj_test_member *member, cj_check_result *result) {
+  cj_test *t = member->t;
   cj_io *admin;
-  cj_error *error = io_make(t, "admin", true, &admin);
+  cj_error *error = io_make(member, "admin", true, &admin);
   if (error) return error;
-  error = cj_check_run(admin, t->plan, &t->settings, &t->log, result);
+  error = cj_check_run(admin, t->plan, &t->settings, &member->log, result);
   admin->ops->destroy(admin);
-  return error ? error : cj_check_enforce(result, &t->settings);
+  if (!error) error = cj_check_enforce(result, &t->settings);
+  if (!error) log_report(member, result->report);
+  return error;
 }
 
 static cj_error *worker_start(cj_test_member *member, size_t i, const cj_check_result *checked) {
@@ -117,7 +137,7 @@ static cj_error *worker_start(cj_test_member *member, size_t i, const cj_check_r
       cj_stamp_client_id(&stamp, cj_state_process_id(member->state), (int)i, t->settings.client_id);
   if (!client_id) return cj_error_no_memory();
   cj_test_worker *w = &member->workers[i];
-  cj_error *error = io_make(t, client_id, false, &w->io);
+  cj_error *error = io_make(member, client_id, false, &w->io);
   cj_free(client_id);
   if (error) return error;
   const cj_worker_setup setup = {
@@ -128,7 +148,7 @@ static cj_error *worker_start(cj_test_member *member, size_t i, const cj_check_r
       .state = member->state,
       .cluster_id = checked->cluster_id,
       .partition_counts = checked->partition_counts,
-      .log = t->log,
+      .log = member->log,
   };
   w->deadline = INT64_MAX;
   return cj_worker_new(&setup, &w->worker);
@@ -141,7 +161,7 @@ static cj_error *workers_start(cj_test_member *member, const cj_check_result *ch
                                     .source = lend(member->disk),
                                     .lock_wait_ms = t->settings.store_lock_wait_ms,
                                     .in_memory = true,
-                                    .log = t->log};
+                                    .log = member->log};
   cj_error *error = cj_state_open(&options, &member->state);
   if (error) return error;
   member->worker_count = (size_t)t->settings.threads;
@@ -157,7 +177,7 @@ cj_error *cj_test_start_member(cj_test *t, const char *name) {
   member->error = NULL;
   cj_driver_make_sinks(t);
   cj_check_result checked = {0};
-  cj_error *error = check(t, &checked);
+  cj_error *error = check(member, &checked);
   if (!error) error = workers_start(member, &checked);
   cj_check_result_free(&checked);
   if (error)
@@ -259,8 +279,13 @@ bool cj_driver_member_step(cj_test_member *member) {
   for (size_t n = 0; n < member->worker_count; n++) {
     cj_test_worker *w = &member->workers[(member->turn + n) % member->worker_count];
     if (w->finished) continue;
+    uint64_t changes = member->t->world->changes;
     cj_step step = cj_worker_step(w->worker, &w->deadline);
-    if (step == CJ_STEP_IDLE) continue;
+    /* What it has just asked for may be answered already: a thread's wait would return. And what
+     * its io did while it was polled may be news for the others. */
+    if (step == CJ_STEP_IDLE && !cj_io_memory_background(w->io) &&
+        changes == member->t->world->changes)
+      continue;
     member->turn = (member->turn + n + 1) % member->worker_count;
     if (step == CJ_STEP_FINISHED)
       worker_finished(member, w);
@@ -283,7 +308,7 @@ int64_t cj_driver_member_deadline(const cj_test_member *member) {
 const cj_test_worker *cj_driver_owner(const cj_test_member *member, int group, int32_t partition) {
   bool running;
   for (size_t i = 0; i < member->worker_count; i++)
-    if (!member->workers[i].finished &&
+    if (!member->workers[i].finished && cj_io_memory_is_member(member->workers[i].io) &&
         cj_worker_owns(member->workers[i].worker, group, partition, &running))
       return &member->workers[i];
   return NULL;

@@ -37,7 +37,9 @@ static bool tick(cj_memory_io *io) {
   bool delivered = cj_memory_deliver(io);
   bool answered = cj_memory_answer(io);
   bool moved = cj_memory_group_tick(io);
-  return delivered || answered || moved;
+  bool any = delivered || answered || moved;
+  if (any) io->world->changes++;
+  return any;
 }
 
 static bool memory_poll(cj_io *base, cj_io_event *event) {
@@ -237,6 +239,11 @@ void cj_io_memory_fail(cj_io *base, cj_io_code code, bool fatal, const char *tex
   event->event.code = code;
   event->event.fatal = fatal;
   event->event.text = copy;
+}
+
+bool cj_io_memory_is_member(const cj_io *base) {
+  const cj_memory_io *io = (const cj_memory_io *)base;
+  return !io->crashed && io->group && cj_group_find(io->group, io->member_id);
 }
 
 bool cj_io_memory_background(cj_io *base) {

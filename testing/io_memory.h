@@ -27,6 +27,8 @@ void cj_io_memory_stop_polling(cj_io *io, bool stopped);
 void cj_io_memory_stall(cj_io *io, bool stalled);
 /* The client as a whole meets an error: an ERROR event. */
 void cj_io_memory_fail(cj_io *io, cj_io_code code, bool fatal, const char *text);
+/* Does the group still know this member, whatever it believes itself? */
+bool cj_io_memory_is_member(const cj_io *io);
 /* What happens without a poll. True if anything did. */
 bool cj_io_memory_background(cj_io *io);
 

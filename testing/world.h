@@ -141,6 +141,7 @@ struct cj_world {
   struct cj_memory_io **ios; /* those that live */
   size_t io_count, io_cap;
   uint32_t member_ids; /* how many were given out */
+  uint64_t changes;    /* grows whenever something happens behind a member's back */
 };
 
 #define CJ_WORLD_CLUSTER_ID   "world-in-memory"

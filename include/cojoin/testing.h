@@ -116,7 +116,8 @@ CJ_API void cj_test_wipe_member(cj_test *t, const char *member);
 CJ_API void cj_test_freeze_member(cj_test *t, const char *member, bool frozen);
 /* The error that stopped a member, or NULL; owned by the member. */
 CJ_API const cj_error *cj_test_member_error(cj_test *t, const char *member);
-/* The member that owns the index of the first co-partitioned set, or NULL. */
+/* The member that owns the index of the first co-partitioned set, or NULL. One that was evicted and
+ * does not know it yet owns nothing. */
 CJ_API const char *cj_test_owner(cj_test *t, int32_t partition);
 /* Begins a rebalance without a change of members. */
 CJ_API void cj_test_rebalance(cj_test *t);
@@ -140,7 +141,8 @@ CJ_API void cj_test_commit(cj_test *t);
 CJ_API cj_read cj_test_get(cj_test *t, const char *table, cj_bytes key, cj_buf *copy);
 /* The sum of a counter over all living members (see cj_app_metric). */
 CJ_API int64_t cj_test_metric(cj_test *t, const char *name, const char *reason);
-/* Log lines of all members that contain the text. */
+/* Log lines of all members that contain the text. With COJOIN_TEST_LOG set in the environment they
+ * are also written to standard error, each with the milliseconds since the test's begin. */
 CJ_API size_t cj_test_logged(const cj_test *t, const char *text);
 
 #ifdef __cplusplus
