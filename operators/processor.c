@@ -86,7 +86,13 @@ cj_process_result cj_node_failed(cj_processor_node *node, const cj_record *recor
 
 cj_process_result cj_node_verdict(cj_processor_node *node, const cj_record *record,
                                   cj_verdict verdict) {
-  if (verdict == CJ_FAIL) return cj_node_failed(node, record, NULL);
+  if (verdict == CJ_FAIL) {
+    /* A callback may fail because we had no memory for it. That is not the record's fault, and a
+     * policy that skips records must not skip it. */
+    if (node->key.failed || node->value.failed || node->processor->arena.failed)
+      return cj_node_fatal(node, cj_error_no_memory());
+    return cj_node_failed(node, record, NULL);
+  }
   if (verdict != CJ_DROP)
     return cj_node_failed(node, record, "the callback returned what is no cj_verdict");
   cj_node_drop(node, CJ_DROP_FILTER);
