@@ -10,6 +10,7 @@ install(TARGETS cojoin_shared cojoin_static EXPORT cojoin
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(COJOIN_TOOL)
   install(TARGETS cojoin RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(FILES tools/cojoin.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/cojoin)
