@@ -79,6 +79,9 @@ cj_error *cj_input_advance(cj_task *task, cj_input *input, bool may_refill, bool
     if (entry->kind == CJ_FETCHED_ERROR) return fetch_failed(task, input, entry);
     if (entry->kind == CJ_FETCHED_EOF) {
       if (entry->offset > input->eof) input->eof = entry->offset;
+      /* The holes before it are behind too: or the next record's coming would move the position
+       * back to the last one's. */
+      if (entry->offset > input->next) input->next = entry->offset;
       input->verify = false;
     } else if (entry->offset < input->next) {
       skip_old(task, input, entry);
