@@ -6,7 +6,7 @@
 readonly BUILD_PACKAGES=(gcc libc6-dev cmake ninja-build pkgconf librdkafka-dev librocksdb-dev
   libjansson-dev)
 # A second compiler with its sanitizers, the test libraries, and what the broker and the system tests run on.
-readonly TEST_PACKAGES=(g++ clang libclang-rt-dev binutils libcmocka-dev kcat procps python3 python3-venv)
+readonly TEST_PACKAGES=(g++ clang libclang-rt-dev binutils libcmocka-dev graphviz kcat procps python3 python3-venv)
 readonly LINT_PACKAGES=(clang-format clang-tidy cppcheck shellcheck)
 
 cmd_setup() {
