@@ -215,10 +215,7 @@ cj_error *cj_error_under(cj_error *error, cj_error *cause) {
   if (!cause) return error;
   /* Without memory for the context the lower error says more than "no memory" does. */
   if (!error || error == &no_memory) return cause;
-  if (error->cause == &no_memory)
-    cj_error_destroy(cause); /* the shared one owns nothing, so nothing goes under it */
-  else
-    error->cause = cj_error_under(error->cause, cause);
+  error->cause = cj_error_under(error->cause, cause);
   make_text(error);
   return error;
 }

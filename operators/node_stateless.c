@@ -22,7 +22,7 @@ cj_process_result cj_process_branch(cj_processor_node *node, const cj_record *re
   const cj_plan_node *def = node->def;
   int branch = ((cj_branch_fn *)def->fn)(&node->ctx, record);
   if (branch == -1) return cj_node_verdict(node, record, CJ_DROP);
-  if (branch < 0 || (size_t)branch >= def->branches)
+  if ((size_t)branch >= def->branches) /* a negative one is a very large one */
     return cj_node_failed(node, record, "the callback returned a branch that there is not");
   for (size_t i = 0; i < def->next_count; i++) {
     if (def->branch_of[i] != branch) continue;

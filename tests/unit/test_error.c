@@ -131,8 +131,9 @@ static void a_lower_error_is_not_lost_without_memory(void **state) {
   assert_ptr_equal(cj_error_under(cj_error_no_memory(), cause), cause);
   cj_error *error = cj_error_under(cause, cj_error_no_memory());
   assert_int_equal(cj_error_code(cj_error_cause(error)), CJ_ERR_NO_MEMORY);
-  /* Nothing can go under the shared one; what is put there is freed. */
+  /* Nothing can go under the shared one: the lower error takes its place. */
   error = cj_error_under(error, cj_error_new(CJ_ERR_KAFKA, NULL, "lower still"));
+  assert_int_equal(cj_error_code(cj_error_cause(error)), CJ_ERR_KAFKA);
   assert_null(cj_error_cause(cj_error_cause(error)));
   cj_error_destroy(error);
 }

@@ -290,6 +290,23 @@ static void state_is_opened_for_reached_nodes(void **state) {
   assert_int_equal(of_both.closed, 1);
 }
 
+/* Reached on two ways, opened once. */
+static void state_is_opened_once(void **state) {
+  (void)state;
+  tenant of_both = {0};
+  const cj_node both = {.user = &of_both, .task_open = open_state, .task_close = close_state};
+  cj_topology *t = cj_topology_new();
+  cj_stream *in = cj_topology_stream(t, "in", NULL);
+  cj_stream *left = cj_stream_filter(in, keep, NULL), *right = cj_stream_filter(in, keep, NULL);
+  cj_stream_peek(cj_stream_merge(left, right, NULL), use_state, &both);
+  fake_start(&env, t);
+  assert_int_equal(of_both.opened, 1);
+  fake_pipe(&env, "in", "k", "v", 1);
+  assert_int_equal(of_both.called, 2);
+  fake_stop(&env);
+  assert_int_equal(of_both.closed, 1);
+}
+
 /* ---- timestamps ---- */
 
 static int64_t from_value(void *user, const cj_record *record) {
@@ -376,6 +393,7 @@ int main(void) {
       cmocka_unit_test(branches_and_merges),
       cmocka_unit_test(objects_are_of_whoever_made_the_part),
       cmocka_unit_test(state_is_opened_for_reached_nodes),
+      cmocka_unit_test(state_is_opened_once),
       cmocka_unit_test(the_extractor_comes_before_everything),
       cmocka_unit_test(a_warm_processor_allocates_nothing),
       cmocka_unit_test(reasons_have_names),

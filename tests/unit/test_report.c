@@ -123,6 +123,24 @@ static void any_allocation_may_fail(void **state) {
   }
 }
 
+static void what_is_missed_is_said(void **state) {
+  (void)state;
+  for (int missed = 0; missed < 2; missed++) {
+    cj_report *report = cj_report_new();
+    cj_alloc_fail_after(0);
+    if (missed == 0)
+      cj_report_set(report, CJ_POINT_KEYS, CJ_BROKEN, "a remedy");
+    else
+      cj_report_add(report, CJ_POINT_KEYS, "evidence");
+    cj_alloc_fail_after(-1);
+    cj_report *copy = cj_report_copy(report);
+    ASSERT_MENTIONS(cj_report_text(report), "no memory");
+    ASSERT_MENTIONS(cj_report_text(copy), "no memory");
+    cj_report_destroy(report);
+    cj_report_destroy(copy);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_new_one_is_unverified),
@@ -130,6 +148,7 @@ int main(void) {
       cmocka_unit_test(names),
       cmocka_unit_test(any_thread_may_read_the_text),
       cmocka_unit_test(any_allocation_may_fail),
+      cmocka_unit_test(what_is_missed_is_said),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -318,6 +318,8 @@ static void the_first_error_is_kept(void **state) {
   cj_stream_filter(in, NULL, &(cj_node){.name = "first"});
   cj_stream_filter(in, NULL, &(cj_node){.name = "second"});
   assert_null(cj_topology_stream(t, "a topic", NULL));
+  assert_null(cj_stream_join(in, NULL, value_and_row, &(cj_node){.name = "third"}));
+  assert_null(cj_stream_assume_copartitioned(in, ""));
   REFUSED(t, "first", "function is NULL");
 }
 
