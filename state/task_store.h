@@ -9,7 +9,8 @@
  *   … outputs acknowledged, offsets committed by the group …
  *   commit        ──▶ frozen and the positions at the cut go into the kv, in one batch
  *   thaw          ──▶ the commit did not happen: frozen goes back under active
- *   rollback      ──▶ both overlays are dropped: the kv is what was committed
+ *   rollback      ──▶ both overlays are dropped, and so is what restore has collected and not
+ *                     flushed: the kv and the positions are what was committed
  *
  * So the kv is never ahead of the group's committed offsets (DESIGN: positions).
  *
@@ -58,7 +59,8 @@ void cj_task_store_close(cj_task_store *store);
 /* On FOUND the row's views are valid until the next call on the store. `object` is left NULL. */
 CJ_MUST_CHECK cj_kv_read cj_task_store_get(cj_task_store *store, int table, cj_bytes key,
                                            cj_row *row, cj_error **error);
-/* A null value deletes. *older is set when the row that this overwrites has a newer timestamp. */
+/* A null value deletes. *older is set when the row that this overwrites has a newer timestamp; to
+ * know that, the row is looked up. `older` may be NULL: then nothing is. */
 CJ_MUST_CHECK cj_error *cj_task_store_put(cj_task_store *store, int table, cj_bytes key,
                                           cj_bytes value, int64_t timestamp, bool *older);
 size_t cj_task_store_overlay_bytes(const cj_task_store *store);
@@ -66,7 +68,7 @@ size_t cj_task_store_overlay_bytes(const cj_task_store *store);
 /* ---- commit ---- */
 void cj_task_store_freeze(cj_task_store *store); /* at most one frozen at a time */
 bool cj_task_store_frozen(const cj_task_store *store);
-/* positions[i] belongs to table i. */
+/* positions[i] belongs to table i. On failure all is as before: thaw, roll back or try again. */
 CJ_MUST_CHECK cj_error *cj_task_store_commit(cj_task_store *store, const cj_position *positions);
 CJ_MUST_CHECK cj_error *cj_task_store_thaw(cj_task_store *store);
 void cj_task_store_rollback(cj_task_store *store);
@@ -75,12 +77,15 @@ void cj_task_store_rollback(cj_task_store *store);
 /* Collected into batches; visible to look-ups after restore_flush. */
 CJ_MUST_CHECK cj_error *cj_task_store_restore(cj_task_store *store, int table, cj_bytes key,
                                               cj_bytes value, int64_t timestamp);
-/* Writes what was collected together with the table's position. `bulk`: without the log. */
+/* Writes what was collected together with the table's position. `bulk`: without the log, for large
+ * gaps: after a crash the table then stands at a position between its last restore_end (or any
+ * flush) and this one. A commit in between makes it durable first. */
 CJ_MUST_CHECK cj_error *cj_task_store_restore_flush(cj_task_store *store, int table,
                                                     const cj_position *position, bool bulk);
 /* Ends a bulk load: everything is durable. */
 CJ_MUST_CHECK cj_error *cj_task_store_restore_end(cj_task_store *store);
-/* Removes all rows and the position of one table. */
+/* Removes all rows and the position of one table, in one step. Not while updates are uncommitted:
+ * roll back first. */
 CJ_MUST_CHECK cj_error *cj_task_store_wipe(cj_task_store *store, int table);
 
 /* The committed position of a table. */
