@@ -2,12 +2,12 @@
 # Tests are found by their place and name:
 #   tests/<folder>/test_*.c     a cmocka program; cases are counted one by one
 #   tests/<folder>/system_*.py  a system test, run by the Python that ./dev test gives
-#   tests/<folder>/check_*.sh   a script
+#   tests/<folder>/check_*      a script, .sh or .py
 # and labelled with their folder, plus `broker` where they need COJOIN_TEST_BROKERS; programs that do
 # not are `memory` and `tsan`, which the sanitizers' builds run.
 #
 # A line with "ctest:" near the head of the file asks for more:
-#   timeout=SECONDS   instead of 120 (system tests: 600)
+#   timeout=SECONDS   instead of 120 (scripts: 600)
 #   serial            nothing else runs at the same time
 #   full              only with ./dev test --full
 #   no-tsan           not under the thread sanitizer, which crashes inside Debian's librdkafka
@@ -87,17 +87,14 @@ endforeach()
 
 set(environment COJOIN_TOOL=$<TARGET_FILE:cojoin> COJOIN_PROGRAMS=${programs_dir}
   COJOIN_SOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR} COJOIN_BINARY_DIR=${CMAKE_CURRENT_BINARY_DIR})
-file(GLOB systems CONFIGURE_DEPENDS tests/*/system_*.py)
-foreach(system ${systems})
-  get_filename_component(name ${system} NAME_WE)
-  add_test(NAME ${name} COMMAND ${COJOIN_PYTHON} ${system})
-  cojoin_test(${system} ${name} 600)
-  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}")
-endforeach()
-file(GLOB checks CONFIGURE_DEPENDS tests/*/check_*.sh)
-foreach(check ${checks})
-  get_filename_component(name ${check} NAME_WE)
-  add_test(NAME ${name} COMMAND bash ${check})
-  cojoin_test(${check} ${name} 300)
+file(GLOB scripts CONFIGURE_DEPENDS tests/*/system_*.py tests/*/check_*.sh tests/*/check_*.py)
+foreach(script ${scripts})
+  get_filename_component(name ${script} NAME_WE)
+  set(interpreter ${COJOIN_PYTHON})
+  if(script MATCHES "[.]sh$")
+    set(interpreter bash)
+  endif()
+  add_test(NAME ${name} COMMAND ${interpreter} ${script})
+  cojoin_test(${script} ${name} 600)
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}")
 endforeach()

@@ -18,7 +18,7 @@ cmd_lint() {
   return $status
 }
 
-lint_rules() { bash tests/tidy/check_tidy.sh; }
+lint_rules() { python3 tests/tidy/check_tidy.py; }
 
 lint_format() {
   git ls-files -z -- '*.c' '*.h' '*.cpp' '*.hpp' | xargs -0 clang-format --dry-run -Werror
