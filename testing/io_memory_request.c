@@ -78,6 +78,11 @@ static void do_offsets(cj_memory_io *io, const cj_memory_request *request, cj_me
       cj_world_misuse("a request for topic number %d", (int)list[i].tp.topic);
     fill_offset(io, request, &list[i], commit);
   }
+  if (request->kind == CJ_REQ_COMMIT)
+    for (size_t i = 0; i < request->count; i++)
+      cj_logf(&io->log, CJ_LOG_DEBUG, "group: commit %s[%d] = %lld: code %d",
+              io->topics[list[i].tp.topic], (int)list[i].tp.partition, (long long)list[i].offset,
+              (int)list[i].code);
   event->event.code = commit;
   event->event.offsets = list;
   event->event.offset_count = request->count;

@@ -31,6 +31,7 @@ typedef struct {
   int outputs[2 * MAX_RECORDS]; /* how often the output of each stream value was seen */
 } run;
 
+static bool replaying;
 static const char *const members[MEMBERS] = {"a", "b", "c"};
 static const char *const inputs[2] = {"notif", "price"};
 
@@ -39,9 +40,10 @@ static uint32_t draw(run *r, uint32_t below) {
   return (uint32_t)(r->random >> 33) % below;
 }
 
-static void wrong(const run *r, const char *what, int number, int expected, int got) {
-  fail_msg("seed %u (%s): %s %d: expected %d, got %d", r->seed, r->stormy ? "stormy" : "calm", what,
-           number, expected, got);
+static void wrong(const run *r, const char *what, const char *of, int number, int expected,
+                  int got) {
+  fail_msg("seed %u (%s): %s %s %d: expected %d, got %d", r->seed, r->stormy ? "stormy" : "calm",
+           what, of, number, expected, got);
 }
 
 /* One draw a statement: the order of evaluation within one is the compiler's. */
@@ -208,9 +210,12 @@ static void committed_never_goes_back(run *r) {
   for (size_t i = 0; i < 2; i++)
     for (int32_t p = 0; p < r->partitions; p++) {
       int64_t now = cj_test_committed(r->a.t, inputs[i], p);
-      if (now < r->committed[i][p]) wrong(r, inputs[i], p, (int)r->committed[i][p], (int)now);
+      if (now < r->committed[i][p])
+        wrong(r, "the committed offset went back:", inputs[i], p, (int)r->committed[i][p],
+              (int)now);
       if (now > cj_test_end(r->a.t, inputs[i], p))
-        wrong(r, "past the end", p, (int)cj_test_end(r->a.t, inputs[i], p), (int)now);
+        wrong(r, "committed past the end:", inputs[i], p, (int)cj_test_end(r->a.t, inputs[i], p),
+              (int)now);
       r->committed[i][p] = now;
     }
 }
@@ -233,10 +238,10 @@ static void check_outputs(run *r) {
       int value = (int)strtol(text, &plus, 10);
       int met = strcmp(plus, "+NULL") == 0 ? NAIVE_NULL : atoi(plus + 1);
       const naive_record *from = stream_record(r, value);
-      if (!from) wrong(r, "an output of nothing", value, 0, 1);
-      if (from->met != met) wrong(r, "output of", value, from->met, met);
+      if (!from) wrong(r, "an output of nothing:", "value", value, 0, 1);
+      if (from->met != met) wrong(r, "the row met by", "value", value, from->met, met);
       if (!r->stormy && from->key != NAIVE_NULL && value < last)
-        wrong(r, "order in partition", p, last, value);
+        wrong(r, "the order in", "partition", p, last, value);
       if (from->key != NAIVE_NULL) last = value;
       r->outputs[value]++;
     }
@@ -247,7 +252,7 @@ static void check_outputs(run *r) {
       bool emitted = from->met != NAIVE_NULL || r->join == LEFT;
       int times = r->outputs[from->value];
       bool right = r->stormy ? (emitted ? times >= 1 : times == 0) : times == emitted;
-      if (!right) wrong(r, "times of output", from->value, emitted, times);
+      if (!right) wrong(r, "how often", "value", from->value, emitted, times);
     }
 }
 
@@ -283,7 +288,8 @@ static void begin(run *r, uint32_t seed, bool stormy) {
   const char *idle_ms = draw(r, 4) ? "0" : "50";
   r->a = alerts_open(r->join, r->partitions,
                      WITH("assignment", assignment, "threads", threads, "max.task.idle.ms", idle_ms,
-                          "rd.max.poll.interval.ms", "60000"));
+                          "rd.max.poll.interval.ms", "60000", "log.level",
+                          replaying ? "debug" : "info"));
   for (int32_t p = 0; p < r->partitions; p++) {
     int64_t hole = draw(r, 100);
     const char *topic = any_input(r);
@@ -304,7 +310,8 @@ static void finish(run *r) {
   for (uint32_t m = 0; m < MEMBERS; m++)
     freeze(r, m, false);
   start(r, draw(r, MEMBERS));
-  cj_test_advance(r->a.t, 180000);
+  /* Requests that are still to go unanswered take request.timeout.ms each. */
+  cj_test_advance(r->a.t, 300000);
   cj_test_commit(r->a.t);
 }
 
@@ -329,7 +336,7 @@ static void one_run(run *r, uint32_t seed, bool stormy) {
   for (int32_t p = 0; p < r->partitions; p++)
     for (size_t i = 0; i < 2; i++)
       if (cj_test_committed(r->a.t, inputs[i], p) != cj_test_end(r->a.t, inputs[i], p))
-        wrong(r, inputs[i], p, (int)cj_test_end(r->a.t, inputs[i], p),
+        wrong(r, "not all was committed:", inputs[i], p, (int)cj_test_end(r->a.t, inputs[i], p),
               (int)cj_test_committed(r->a.t, inputs[i], p));
   alerts_close(&r->a);
 }
@@ -366,6 +373,7 @@ int main(int argc, char **argv) {
   };
   const struct CMUnitTest one[] = {cmocka_unit_test(replay)};
   if (argc < 3) return cmocka_run_group_tests(tests, NULL, NULL);
+  replaying = true;
   replay_stormy = strcmp(argv[1], "stormy") == 0;
   replay_seed = (uint32_t)strtoul(argv[2], NULL, 10);
   return cmocka_run_group_tests(one, NULL, NULL);

@@ -197,6 +197,28 @@ static void a_marker_alone_moves_the_position(void **state) {
   alerts_close(&a);
 }
 
+/* The position that lies behind a hole does not go back to the last record when one more waits. */
+static void a_waiting_record_does_not_move_the_position_back(void **state) {
+  (void)state;
+  alerts a = alerts_open(INNER, 1, NULL);
+  prices(&a, 0, 2);
+  cj_test_gap(a.t, "price", 0, 3);
+  alerts_run(&a);
+  cj_test_commit(a.t);
+  assert_int_equal(5, cj_test_committed(a.t, "price", 0));
+  cj_test_hold(a.t, "notif", 0, true);
+  alerts_notif(&a, "k0", "n1", 2000);
+  prices(&a, 2000, 2001); /* waits for what is held */
+  alerts_price(&a, "k0", "later", 4000);
+  cj_test_settle(a.t);
+  cj_test_commit(a.t);
+  assert_int_equal(5, cj_test_committed(a.t, "price", 0));
+  cj_test_hold(a.t, "notif", 0, false);
+  cj_test_settle(a.t);
+  assert_alerts(&a, "n1+v0");
+  alerts_close(&a);
+}
+
 static void case_46_empty_partitions_are_ready_at_once(void **state) {
   (void)state;
   for (int first_order = 0; first_order < 2; first_order++) {
@@ -472,6 +494,7 @@ int main(void) {
       cmocka_unit_test(case_45_the_last_records_are_missing),
       cmocka_unit_test(case_54_offsets_3_7_19),
       cmocka_unit_test(a_marker_alone_moves_the_position),
+      cmocka_unit_test(a_waiting_record_does_not_move_the_position_back),
       cmocka_unit_test(case_46_empty_partitions_are_ready_at_once),
       cmocka_unit_test(case_47_the_log_was_truncated),
       cmocka_unit_test(case_47_the_log_is_truncated_while_it_runs),
