@@ -70,7 +70,7 @@ check "every global symbol of the static library begins with cj_" \
 # ---- each header alone, strict ----
 for header in "$prefix"/include/cojoin/*.h; do
   name=cojoin/$(basename "$header")
-  echo "#include <$name>" >"$work/alone.c"
+  printf '#include <%s>\ntypedef int not_empty;\n' "$name" >"$work/alone.c"
   cp "$work/alone.c" "$work/alone.cpp"
   check "$name alone, C11" gcc -std=c11 "${STRICT[@]}" "-I$prefix/include" -fsyntax-only "$work/alone.c"
   check "$name alone, C++17" g++ -std=c++17 "${STRICT[@]}" "-I$prefix/include" -fsyntax-only "$work/alone.cpp"
