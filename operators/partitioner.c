@@ -44,8 +44,8 @@ const cj_partitioner *cj_partitioner_fnv1a(void) {
 }
 
 const cj_partitioner *cj_partitioner_named(const char *name) {
-  static const cj_partitioner *const all[] = {&murmur2, &crc32, &fnv1a};
-  for (size_t i = 0; name && i < sizeof all / sizeof *all; i++)
-    if (strcmp(all[i]->name, name) == 0) return all[i];
+  static const cj_partitioner *const all[] = {&murmur2, &crc32, &fnv1a, NULL};
+  for (const cj_partitioner *const *one = all; name && *one; one++)
+    if (strcmp((*one)->name, name) == 0) return *one;
   return NULL;
 }

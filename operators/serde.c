@@ -183,9 +183,9 @@ const cj_serde *cj_serde_double(void) {
 }
 
 const cj_serde *cj_serde_named(const char *name) {
-  static const cj_serde *const all[] = {&bytes_serde, &string_serde, &int32_serde, &int64_serde,
-                                        &double_serde};
-  for (size_t i = 0; name && i < sizeof all / sizeof *all; i++)
-    if (strcmp(all[i]->name, name) == 0) return all[i];
+  static const cj_serde *const all[] = {&bytes_serde, &string_serde, &int32_serde,
+                                        &int64_serde, &double_serde, NULL};
+  for (const cj_serde *const *one = all; name && *one; one++)
+    if (strcmp((*one)->name, name) == 0) return *one;
   return NULL;
 }

@@ -114,6 +114,8 @@ size_t cj_stream_branch_sized(cj_stream *stream, cj_branch_fn *fn, cj_stream **o
         out ? "it has %zu branches: there must be at least one, and not more than an int counts"
             : "there is no array for its %zu branches: `out` is NULL",
         n);
+    give_up(&options);
+    return 0;
   }
   cj_builder_node node = make_node(CJ_NODE_BRANCH, (cj_any_fn *)fn, stream, &options);
   node.node.branches = n;

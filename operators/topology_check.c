@@ -82,18 +82,23 @@ static cj_error *check_join(const cj_topology *topology, const cj_builder_node *
   return error;
 }
 
+static cj_error *check_joins(const cj_topology *topology, int *makers, bool *marked) {
+  find_key_makers(topology, makers);
+  cj_error *error = NULL;
+  for (size_t i = 0; i < topology->node_count && !error; i++)
+    if (cj_node_is_join(topology->nodes[i].node.kind))
+      error = check_join(topology, &topology->nodes[i], makers, marked);
+  return error;
+}
+
 cj_error *cj_builder_check(const cj_topology *topology) {
   if (topology->node_count == 0)
     return cj_error_new(CJ_ERR_TOPOLOGY, "topology",
                         "it reads no topic: declare a source with cj_topology_stream or "
                         "cj_topology_table");
-  bool *marked = cj_alloc(topology->node_count * sizeof *marked);
   int *makers = cj_alloc(topology->node_count * sizeof *makers);
-  cj_error *error = marked && makers ? NULL : cj_error_no_memory();
-  if (!error) find_key_makers(topology, makers);
-  for (size_t i = 0; i < topology->node_count && !error; i++)
-    if (cj_node_is_join(topology->nodes[i].node.kind))
-      error = check_join(topology, &topology->nodes[i], makers, marked);
+  bool *marked = cj_alloc(topology->node_count * sizeof *marked);
+  cj_error *error = makers && marked ? check_joins(topology, makers, marked) : cj_error_no_memory();
   cj_free(makers);
   cj_free(marked);
   return error;
