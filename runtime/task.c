@@ -255,7 +255,7 @@ void cj_task_cut(cj_task *task) {
 
 /* Into the store, what the group has of the tables now. */
 static cj_error *store_committed(cj_task *task) {
-  cj_position few[TABLES_ON_STACK], *positions = few;
+  cj_position few[TABLES_ON_STACK] = {{0}}, *positions = few;
   size_t tables = task->env->setup->plan->groups[task->group].table_count;
   if (tables > TABLES_ON_STACK) {
     positions = cj_alloc(tables * sizeof *positions);
