@@ -36,13 +36,32 @@ static inline void test_unique(char *out, size_t size, const char *what) {
 static inline rd_kafka_t *test_client(rd_kafka_type_t type, const char *const *properties) {
   char why[512];
   rd_kafka_conf_t *conf = rd_kafka_conf_new();
-  assert_int_equal(
-      rd_kafka_conf_set(conf, "bootstrap.servers", test_brokers(), why, sizeof why), 0);
+  assert_int_equal(rd_kafka_conf_set(conf, "bootstrap.servers", test_brokers(), why, sizeof why),
+                   0);
   for (; properties && *properties; properties += 2)
     if (rd_kafka_conf_set(conf, properties[0], properties[1], why, sizeof why)) fail_msg("%s", why);
   rd_kafka_t *client = rd_kafka_new(type, conf, why, sizeof why);
   if (!client) fail_msg("%s", why);
   return client;
+}
+
+/* A created topic is not seen by every broker at once, and a member that joins before it is seen
+ * joins without it. */
+static inline void test_await_topic(rd_kafka_t *client, const char *name, int partitions) {
+  bool ready = false;
+  rd_kafka_topic_t *handle = rd_kafka_topic_new(client, name, NULL);
+  for (int i = 0; i < 200 && !ready; i++) {
+    const rd_kafka_metadata_t *metadata;
+    assert_int_equal(rd_kafka_metadata(client, 0, handle, &metadata, 10000), 0);
+    const rd_kafka_metadata_topic_t *topic = &metadata->topics[0];
+    ready = !topic->err && topic->partition_cnt == partitions;
+    for (int p = 0; ready && p < partitions; p++)
+      ready = topic->partitions[p].leader >= 0;
+    rd_kafka_metadata_destroy(metadata);
+    if (!ready) usleep(50000);
+  }
+  rd_kafka_topic_destroy(handle);
+  assert_true(ready);
 }
 
 static inline void test_create_topic(const char *name, int partitions, const char *const *configs) {
@@ -66,6 +85,7 @@ static inline void test_create_topic(const char *name, int partitions, const cha
   rd_kafka_event_destroy(event);
   rd_kafka_NewTopic_destroy(topic);
   rd_kafka_queue_destroy(queue);
+  test_await_topic(client, name, partitions);
   rd_kafka_destroy(client);
 }
 
@@ -106,7 +126,8 @@ static inline void test_property(test_io *t, const char *name, const char *value
 static inline cj_error *test_try_open(test_io *t, const char *const *topics, size_t count,
                                       const char *client_id, bool admin) {
   cj_io_setup_topic list[16];
-  for (size_t i = 0; i < count; i++) list[i] = (cj_io_setup_topic){topics[i], true};
+  for (size_t i = 0; i < count; i++)
+    list[i] = (cj_io_setup_topic){topics[i], true};
   const cj_io_setup setup = {.settings = &t->settings,
                              .topics = list,
                              .topic_count = count,
@@ -158,11 +179,8 @@ static inline void test_await(test_io *t, cj_io_event_kind kind, cj_io_event *ev
 
 static inline uint64_t test_submit(test_io *t, cj_io_request_kind kind, const cj_io_offset *list,
                                    size_t count, int64_t timeout_ms) {
-  const cj_io_request request = {.id = ++t->last_id,
-                                 .kind = kind,
-                                 .list = list,
-                                 .count = count,
-                                 .timeout_ms = timeout_ms};
+  const cj_io_request request = {
+      .id = ++t->last_id, .kind = kind, .list = list, .count = count, .timeout_ms = timeout_ms};
   test_ok(t->io->ops->submit(t->io, &request));
   return request.id;
 }
@@ -170,7 +188,8 @@ static inline uint64_t test_submit(test_io *t, cj_io_request_kind kind, const cj
 static inline void test_ask_for(test_io *t, cj_io_request_kind kind, const cj_io_offset *list,
                                 size_t count, cj_io_event *event, int64_t timeout_ms) {
   uint64_t id = test_submit(t, kind, list, count, timeout_ms);
-  do test_await(t, CJ_EV_DONE, event);
+  do
+    test_await(t, CJ_EV_DONE, event);
   while (event->id != id);
   assert_int_equal(event->request, kind);
 }
@@ -179,7 +198,8 @@ static inline void test_ask_for(test_io *t, cj_io_request_kind kind, const cj_io
 static inline void test_ask(test_io *t, cj_io_request_kind kind, const cj_io_offset *list,
                             size_t count, cj_io_event *event) {
   int64_t until = test_now() + PATIENCE_MS;
-  do test_ask_for(t, kind, list, count, event, 10000);
+  do
+    test_ask_for(t, kind, list, count, event, 10000);
   while ((event->code == CJ_IO_RETRIABLE || event->code == CJ_IO_TIMED_OUT) && test_now() < until);
   if (event->code != CJ_IO_OK)
     fail_msg("request %d: %s (%s)", (int)kind, cj_io_code_name(event->code), event->text);
@@ -265,14 +285,15 @@ static inline void test_end(test_io *t) {
   test_destroy(t);
 }
 
-/* Fetches from one partition until `count` entries came (records, marks and errors), for a minute at
- * most; the events on the way are passed over. */
+/* Fetches from one partition until `count` entries came (records, marks and errors), for a minute
+ * at most; the events on the way are passed over. */
 static inline size_t test_fetch(test_io *t, cj_tp tp, cj_fetched *out, size_t count) {
   size_t have = 0;
   int64_t until = test_now() + PATIENCE_MS;
   while (have < count && test_now() < until) {
     cj_io_event event;
-    while (t->io->ops->poll(t->io, &event)) continue;
+    while (t->io->ops->poll(t->io, &event))
+      continue;
     size_t got = t->io->ops->fetch(t->io, tp, out + have, count - have);
     have += got;
     if (!got) t->io->ops->wait(t->io, 100);

@@ -9,8 +9,8 @@ static const struct {
   const char *key, *value;
   int64_t timestamp, expected;
 } rows[] = {
-    {NULL, "v", 1000, 1000}, {"", "v", 1001, 1001},         {"k", NULL, 1002, 1002},
-    {"k", "", 1003, 1003},   {NULL, NULL, 1004, 1004},      {"", "", 1005, 1005},
+    {NULL, "v", 1000, 1000}, {"", "v", 1001, 1001},          {"k", NULL, 1002, 1002},
+    {"k", "", 1003, 1003},   {NULL, NULL, 1004, 1004},       {"", "", 1005, 1005},
     {"k", "v", -1, -1},      {"k", "v", 0, 1 /* nearest */},
 };
 #define ROWS (sizeof rows / sizeof *rows)
@@ -73,10 +73,9 @@ static void headers_pass_through(void **state) {
                              {"trace", cj_bytes_str("2")},
                              {"k", cj_bytes_null()},
                              {"e", cj_bytes_str("")}};
-  test_produce(&t, &(cj_io_output){.value = cj_bytes_str("v"),
-                                   .timestamp = 1,
-                                   .headers = first,
-                                   .header_count = 4});
+  test_produce(
+      &t, &(cj_io_output){
+              .value = cj_bytes_str("v"), .timestamp = 1, .headers = first, .header_count = 4});
   test_await_delivered(&t, 1);
   const cj_io_offset both[] = {{.tp = {0, 0}}, {.tp = {0, 1}}};
   test_ok(t.io->ops->assign(t.io, both, 2));
@@ -88,7 +87,8 @@ static void headers_pass_through(void **state) {
                                    .headers_from = &from,
                                    .headers = &(cj_header){"added", cj_bytes_str("x")},
                                    .header_count = 1});
-  do assert_int_equal(test_fetch(&t, (cj_tp){0, 1}, &to, 1), 1);
+  do
+    assert_int_equal(test_fetch(&t, (cj_tp){0, 1}, &to, 1), 1);
   while (to.kind == CJ_FETCHED_EOF);
   cj_header got[8];
   assert_int_equal(t.io->ops->headers(t.io, &to, NULL, 0), 5);
@@ -133,7 +133,8 @@ static void assigning_again_continues_at_the_offsets(void **state) {
   test_io t;
   test_init(&t, topic);
   test_open(&t, (const char *[]){topic}, 1, "again", false);
-  for (int p = 0; p < PARTITIONS; p++) test_fill(&t, 0, p, 0, EACH);
+  for (int p = 0; p < PARTITIONS; p++)
+    test_fill(&t, 0, p, 0, EACH);
   cj_io_event event;
   test_join(&t, &event);
   assert_int_equal(event.count, PARTITIONS);
@@ -162,10 +163,12 @@ static void assigning_again_continues_at_the_offsets(void **state) {
       assert_true(test_now() < until);
       int got = 0;
       all = true;
-      while (t.io->ops->poll(t.io, &event)) assert_int_not_equal(event.kind, CJ_EV_REVOKE);
+      while (t.io->ops->poll(t.io, &event))
+        assert_int_not_equal(event.kind, CJ_EV_REVOKE);
       for (size_t i = 0; i < count; i++)
         got += drain(&t, list[i].tp.partition, &position[list[i].tp.partition], 100);
-      for (int p = 0; p < PARTITIONS; p++) all = all && position[p] == EACH;
+      for (int p = 0; p < PARTITIONS; p++)
+        all = all && position[p] == EACH;
       taken += got;
       if (!got && !all) t.io->ops->wait(t.io, 20);
     }
@@ -321,7 +324,8 @@ static void read_committed_ends_at_the_last_stable_offset(void **state) {
   char topic[64];
   test_unique(topic, sizeof topic, "stable");
   test_create_topic(topic, 1, NULL);
-  rd_kafka_t *open = test_client(RD_KAFKA_PRODUCER, (const char *[]){"transactional.id", topic, NULL});
+  rd_kafka_t *open =
+      test_client(RD_KAFKA_PRODUCER, (const char *[]){"transactional.id", topic, NULL});
   assert_null(rd_kafka_init_transactions(open, PATIENCE_MS));
   assert_null(rd_kafka_begin_transaction(open));
   assert_int_equal(rd_kafka_producev(open, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_PARTITION(0),
@@ -349,7 +353,8 @@ static void read_committed_ends_at_the_last_stable_offset(void **state) {
   test_open(&t, (const char *[]){topic}, 1, "stable", false);
   /* The marker is written after the commit was answered. */
   int64_t until = test_now() + PATIENCE_MS;
-  do test_ask(&t, CJ_REQ_ENDS, &(cj_io_offset){.offset = 0}, 1, &event);
+  do
+    test_ask(&t, CJ_REQ_ENDS, &(cj_io_offset){.offset = 0}, 1, &event);
   while (event.offsets[0].offset != 6 && test_now() < until);
   assert_int_equal(event.offsets[0].offset, 6);
   /* Case 45: the marker at the end is no record; the end-of-partition mark is past it. */
@@ -373,7 +378,8 @@ static bool has_topic(const cj_io_event *event, const char *name, int32_t *parti
   return false;
 }
 
-/* Case 35: nothing that is asked or subscribed creates a topic, on a broker that would create it. */
+/* Case 35: nothing that is asked or subscribed creates a topic, on a broker that would create it.
+ */
 static void metadata_never_creates_a_topic(void **state) {
   (void)state;
   char topic[64], missing[64];
