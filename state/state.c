@@ -74,14 +74,18 @@ static bool read_id(const cj_lock_file *slot, char id[9]) {
   return true;
 }
 
+static int make_id(char id[9]) {
+  uint32_t number;
+  if (getrandom(&number, sizeof number, 0) != sizeof number) return errno;
+  snprintf(id, 9, "%08" PRIx32, number);
+  return 0;
+}
+
 /* The id is kept; a slot that is new, or whose file cannot be read, gets one. */
 static int write_id(const cj_lock_file *slot, char id[9]) {
   char text[CJ_LOCK_TEXT_MAX];
-  if (!read_id(slot, id)) {
-    uint32_t number;
-    if (getrandom(&number, sizeof number, 0) != sizeof number) return errno;
-    snprintf(id, 9, "%08" PRIx32, number);
-  }
+  int errnum = read_id(slot, id) ? 0 : make_id(id);
+  if (errnum) return errnum;
   snprintf(text, sizeof text, "%s %ld\n", id, (long)getpid());
   return cj_lock_file_write(slot, text);
 }
@@ -113,50 +117,51 @@ static cj_error *take_slot(cj_state *state) {
 
 /* ---- open and close ---- */
 
-static void free_state(cj_state *state) {
-  if (state->slot_fd >= 0) close(state->slot_fd);
-  if (state->dir_fd >= 0) close(state->dir_fd);
-  cj_free(state->path);
-  cj_free(state);
+static cj_error *be_somebody(cj_state *self, const cj_state_options *options) {
+  if (!options->in_memory) {
+    cj_error *error = enter_dir(self);
+    return error ? error : take_slot(self);
+  }
+  if (options->pool_threads) {
+    /* Nothing is kept, so no place has to be found again; two processes must not be one. */
+    int errnum = make_id(self->process_id);
+    return errnum ? cj_error_errno(errnum, self->path, "no chance to be had") : NULL;
+  }
+  uint64_t hash = cj_hash64(self->path, strlen(self->path));
+  snprintf(self->process_id, sizeof self->process_id, "%08" PRIx32, (uint32_t)hash);
+  return NULL;
 }
 
 cj_error *cj_state_open(const cj_state_options *options, cj_state **state) {
   cj_state *self = cj_alloc(sizeof *self);
-  if (!self) return cj_error_no_memory();
+  if (!self) {
+    options->source->ops->destroy(options->source);
+    return cj_error_no_memory();
+  }
   self->dir_fd = self->slot_fd = -1;
+  self->source = options->source;
   self->log = options->log;
   self->lock_wait_ms = options->lock_wait_ms;
   self->idle_ms = options->idle_ms;
-  self->path = app_path(options->dir, options->app_id);
-  cj_error *error = self->path ? NULL : cj_error_no_memory();
-  if (!error && options->in_memory) {
-    uint64_t hash = cj_hash64(self->path, strlen(self->path));
-    snprintf(self->process_id, sizeof self->process_id, "%08" PRIx32, (uint32_t)hash);
-  } else if (!error) {
-    error = enter_dir(self);
-    if (!error) error = take_slot(self);
-  }
-  if (error) {
-    free_state(self);
-    return error;
-  }
   cj_registry_init(&self->registry);
-  error = cj_registry_start(self, options->pool_threads);
-  if (error) {
-    cj_registry_finish(self);
-    free_state(self);
-    return error;
-  }
-  self->source = options->source;
-  *state = self;
-  return NULL;
+  self->path = app_path(options->dir, options->app_id);
+  cj_error *error = self->path ? be_somebody(self, options) : cj_error_no_memory();
+  if (!error) error = cj_registry_start(self, options->pool_threads);
+  if (error)
+    cj_state_close(self);
+  else
+    *state = self;
+  return error;
 }
 
 void cj_state_close(cj_state *state) {
   if (!state) return;
   cj_registry_finish(state);
   state->source->ops->destroy(state->source);
-  free_state(state);
+  if (state->slot_fd >= 0) close(state->slot_fd);
+  if (state->dir_fd >= 0) close(state->dir_fd);
+  cj_free(state->path);
+  cj_free(state);
 }
 
 const char *cj_state_process_id(const cj_state *state) {

@@ -24,13 +24,13 @@ typedef struct cj_state cj_state;
 typedef struct {
   const char *dir;      /* state.dir; made if it is missing */
   const char *app_id;   /* application.id */
-  cj_kv_source *source; /* taken when cj_state_open succeeds: destroyed with the state */
+  cj_kv_source *source; /* taken, also when cj_state_open fails: destroyed with the state */
   int pool_threads;     /* 0: jobs run inside cj_state_run_pool, for tests */
   int64_t lock_wait_ms; /* how long an open waits for another owner's lock */
   int64_t idle_ms;      /* how long a released store stays open; 0: until the pool gets to it */
-  bool in_memory;       /* no directory, no locks: paths are only names, and the process id is made
-                           from dir and app_id, the same each time */
-  cj_log log;           /* called from the pool's threads too */
+  bool in_memory; /* no directory, no locks: paths are only names. The process id is chance, or,
+                     with pool_threads 0, made from dir and app_id, the same each time */
+  cj_log log;     /* called from the pool's threads too */
 } cj_state_options;
 
 /* Makes the directory, takes a process slot. CJ_ERR_SYSTEM names path and errno;

@@ -4,7 +4,7 @@
  *
  * All stores of a process share one block cache, one environment with its threads and one budget
  * for write buffers. That interface has no write-buffer manager, so the writers look after the
- * budget themselves, see cj_budget.
+ * budget themselves, see keep_budget.
  *
  * Beside RocksDB's own LOCK lies a lock file of ours, OWNER (cj_dir_own). It is taken first, since
  * an attempt to open a database that someone else holds is not free of effects: RocksDB renames the
@@ -97,11 +97,13 @@ static uint64_t property(const rocks_kv *kv, const char *name) {
   return rocksdb_property_int(kv->db, name, &value) == 0 ? value : 0;
 }
 
-/* Looks at the stores that may have changed; of those that no flush runs for, returns the largest
- * if one is needed. */
-static rocks_kv *look(rocks_source *self) {
+/* Looks at the stores that may have changed. If one is to be flushed: the largest of those that no
+ * flush runs for. *wait: the disk does not keep up, and the writer has to wait for it, as under
+ * WriteBufferManager's allow_stall; then it is the one that holds most, flushes under way included.
+ */
+static rocks_kv *look(rocks_source *self, bool *wait) {
   uint64_t active = 0, all = 0;
-  rocks_kv *largest = NULL;
+  rocks_kv *largest = NULL, *fullest = NULL;
   for (rocks_kv *kv = self->open; kv; kv = kv->next) {
     if (__atomic_exchange_n(&kv->written, false, __ATOMIC_RELAXED) || kv->all != kv->active) {
       kv->active = property(kv, "rocksdb.cur-size-active-mem-table");
@@ -109,9 +111,12 @@ static rocks_kv *look(rocks_source *self) {
     }
     active += kv->active;
     all += kv->all;
-    bool idle = !kv->flushing && kv->all == kv->active;
-    if (idle && (!largest || kv->active > largest->active)) largest = kv;
+    if (kv->flushing) continue;
+    if (!fullest || kv->all > fullest->all) fullest = kv;
+    if (kv->all == kv->active && (!largest || kv->active > largest->active)) largest = kv;
   }
+  *wait = all >= self->budget / 2 * 3;
+  if (*wait) return fullest;
   return over_budget(self, active, all) ? largest : NULL;
 }
 
@@ -121,12 +126,13 @@ static void keep_budget(rocks_kv *writer, uint64_t bytes) {
   if (__atomic_add_fetch(&self->unlooked, bytes, __ATOMIC_RELAXED) < self->look_each) return;
   __atomic_store_n(&self->unlooked, 0, __ATOMIC_RELAXED);
   pthread_mutex_lock(&self->lock);
-  rocks_kv *kv = look(self);
+  bool wait;
+  rocks_kv *kv = look(self, &wait);
   if (kv) kv->flushing = true;
   pthread_mutex_unlock(&self->lock);
   if (!kv) return;
   char *text = NULL;
-  rocksdb_flush(kv->db, self->flush_later, &text);
+  rocksdb_flush(kv->db, wait ? self->flush : self->flush_later, &text);
   /* What made it fail meets the store's own next write. */
   if (text) cj_logf(&self->log, CJ_LOG_WARN, "store %s: flush: %s", kv->path, text);
   rocksdb_free(text);
