@@ -83,8 +83,8 @@ typedef struct {
 } cj_app_options;
 
 /* Takes the plan (also on failure it stays the caller's: only success consumes it) and copies the
- * configuration. Connects to nothing yet. Errors: CJ_ERR_CONFIG, CJ_ERR_LIMIT, CJ_ERR_SYSTEM,
- * CJ_ERR_STORE_LOCKED. */
+ * configuration. Connects to nothing and writes nothing yet. Errors: CJ_ERR_CONFIG,
+ * CJ_ERR_UNSUPPORTED, CJ_ERR_SYSTEM. */
 CJ_API CJ_MUST_CHECK cj_error *cj_app_new_sized(cj_plan *plan, const cj_config *config,
                                                 const cj_app_options *options, size_t size,
                                                 cj_app **app);
@@ -101,7 +101,10 @@ CJ_API CJ_MUST_CHECK cj_error *cj_app_check(cj_app *app, cj_report **report);
 
 /* Runs the checklist, then starts the workers and returns. A broken point, unless its policy is
  * `warn`, is CJ_ERR_NOT_COPARTITIONED, CJ_ERR_TOPIC_MISSING or CJ_ERR_ASSIGNMENT and carries the
- * report; no record has been read then. */
+ * report; no record has been read then. Nor has one with the errors of cj_app_check, and with
+ * CJ_ERR_LIMIT, CJ_ERR_SYSTEM or CJ_ERR_STORE_LOCKED, which are about open files and the state
+ * directory. After a failure it may be called again. A stop meanwhile is none: the result is NULL
+ * and the state CJ_APP_STOPPED. */
 CJ_API CJ_MUST_CHECK cj_error *cj_app_start(cj_app *app);
 
 /* Asks the application to drain, commit, close and leave. Returns at once; safe in a signal
@@ -115,8 +118,9 @@ CJ_API CJ_MUST_CHECK cj_error *cj_app_wait(cj_app *app, int64_t timeout_ms);
 
 CJ_API cj_app_state cj_app_get_state(const cj_app *app);
 
-/* Stops if need be, waits (shutdown.timeout.ms at most), frees. Not from a callback. NULL is
- * fine. */
+/* Stops if need be, waits for a bounded time (see shutdown.timeout.ms), frees. Not from a callback.
+ * A thread that is held up in a callback of yours cannot be ended from outside: the application is
+ * leaked to it then, calls back no more, and what it borrowed has to stay. NULL is fine. */
 CJ_API void cj_app_destroy(cj_app *app);
 
 typedef enum {
