@@ -67,7 +67,7 @@ def kill_in_the_middle(test, topics, chance):
                 raise harness.Stop(f"cojoin join ended by itself: {log.read_text()[-3000:]}")
             return sum(test.ends(out).values()) >= target
 
-        harness.wait_for(f"{target} outputs", 60, far_enough, every=0.02)
+        harness.wait_for(f"{target} outputs", 150, far_enough, every=0.02)
         time.sleep(chance.uniform(0, 0.3))
         join.send_signal(signal.SIGKILL)
         test.check(f"kill {number}: the process was alive", -signal.SIGKILL, join.wait())
@@ -79,7 +79,7 @@ def finish(test, topics):
     log = test.folder / "join-last.log"
     join = start_join(test, *topics, log)
     try:
-        code = join.wait(60)
+        code = join.wait(180)
     except subprocess.TimeoutExpired:
         raise harness.Stop(f"the last run does not end: {log.read_text()[-3000:]}") from None
     test.check("the last run's exit code", 0, code)
@@ -101,7 +101,7 @@ def check_restarts(test, table):
 
 def check_outputs(test, stream, out):
     expected = expected_rows()
-    outputs = [json.loads(message.value()) for message in test.records(out, 120)]
+    outputs = [json.loads(message.value()) for message in test.records(out, 180)]
     seen, wrong = set(), []
     for output in outputs:
         number = int(output["stream"][:10])
@@ -126,7 +126,7 @@ def check_store(test, table, stream):
          test.folder / "state"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=open(test.folder / "dump.log", "wb"),
         text=True)
-    out, _ = dump.communicate("".join(f"{key}\n" for key in content), timeout=60)
+    out, _ = dump.communicate("".join(f"{key}\n" for key in content), timeout=120)
     if not test.check("dump_table's exit code", 0, dump.returncode):
         raise harness.Stop((test.folder / "dump.log").read_text()[-3000:])
     store = dict(line.split("\t") if "\t" in line else (line, None) for line in out.splitlines())
@@ -137,7 +137,7 @@ def check_store(test, table, stream):
 
 
 def main():
-    with harness.Test("kill", 240) as test:
+    with harness.Test("kill", 540) as test:
         seed = random.SystemRandom().randrange(1 << 32)
         print(f"seed {seed}")
         table, stream = test.topic("prices", PARTITIONS), test.topic("events", PARTITIONS)
