@@ -4,16 +4,17 @@
 #   tests/<folder>/system_*.py  a system test, run by the Python that ./dev test gives
 #   tests/<folder>/check_*      a script, .sh or .py
 # and labelled with their folder, plus `broker` where they need COJOIN_TEST_BROKERS; programs that do
-# not are `memory` and `tsan`, which the sanitizers' builds run.
+# not are `memory`, and those without librdkafka's threads also `tsan`: what the sanitizers' builds run.
 #
 # A line with "ctest:" near the head of the file asks for more:
 #   timeout=SECONDS   instead of 120 (scripts: 600)
 #   serial            nothing else runs at the same time
 #   full              only with ./dev test --full
-#   no-tsan           not under the thread sanitizer, which crashes inside Debian's librdkafka
 enable_testing()
 pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
 set(COJOIN_PYTHON python3 CACHE STRING "Python with tests/interop/requirements.txt installed")
+# librdkafka's RD_KAFKA_V_ macros, where a test or a benchmark produces on its own.
+add_compile_options(-Wno-gnu-statement-expression)
 set(programs_dir ${CMAKE_CURRENT_BINARY_DIR}/programs)
 set(broker_folders broker interop)
 
@@ -22,11 +23,13 @@ function(cojoin_test file name default_timeout)
   get_filename_component(folder ${folder} NAME)
   file(STRINGS ${file} wishes REGEX "ctest:" LIMIT_INPUT 2000)
   set(labels ${folder})
-  if(folder IN_LIST broker_folders)
+  if(folder IN_LIST broker_folders OR file MATCHES "/system_")
     list(APPEND labels broker)
   elseif(file MATCHES "[.]c$")
     list(APPEND labels memory)
-    if(NOT wishes MATCHES "no-tsan")
+    # The thread sanitizer crashes inside Debian's librdkafka, which uses the threads of C11.
+    file(STRINGS ${file} client REGEX "#include .*(rdkafka|mock_cluster)")
+    if(NOT client)
       list(APPEND labels tsan)
     endif()
   endif()

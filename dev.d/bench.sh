@@ -15,7 +15,7 @@ cmd_bench() {
   ensure_test
   ensure_python
   build main
-  trap 'stop_cluster "$BROKER_DIR/$BENCH_CLUSTER"; rm -rf "${BROKER_DIR:?}/$BENCH_CLUSTER"' EXIT
+  trap 'drop_cluster "$BENCH_CLUSTER"' EXIT
   cmd_broker start --name "$BENCH_CLUSTER" --heap 1024 >"$BUILD/broker-start.log"
   local address
   address=$(cmd_broker env --name "$BENCH_CLUSTER")

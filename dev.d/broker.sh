@@ -265,6 +265,12 @@ stop_cluster() {
   wait
 }
 
+# Nothing of it is left.
+drop_cluster() {
+  stop_cluster "$BROKER_DIR/$1"
+  rm -rf "${BROKER_DIR:?}/$1" "$BROKER_DIR/$1.lock"
+}
+
 print_status() {
   local node pid state down=0
   [ -n "$(nodes_of "$1")" ] || {

@@ -21,6 +21,8 @@ build() {
     tsan) options=(-DCOJOIN_WERROR=ON "-DCOJOIN_SANITIZE=thread") compilers=(clang clang++) ;;
     demo) options=(-DCOJOIN_TESTS=OFF -DCOJOIN_EXAMPLES=OFF) ;;
   esac
+  # Under the sanitizers assertions hold too.
+  [[ $kind == ?san ]] && options+=("-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1 -g")
   options+=("-DCMAKE_C_COMPILER=${compilers[0]}")
   [ "$kind" = demo ] || options+=("-DCMAKE_CXX_COMPILER=${compilers[1]}")
   have ccache && options+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache)

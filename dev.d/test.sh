@@ -32,7 +32,7 @@ cmd_test() {
   stage "set-up" ensure_test
   stage "Python packages" ensure_python
   stage "build with gcc" build main
-  trap 'stop_cluster "$BROKER_DIR/$TEST_CLUSTER"; rm -rf "${BROKER_DIR:?}/$TEST_CLUSTER"' EXIT
+  trap 'drop_cluster "$TEST_CLUSTER"' EXIT
   stage "Kafka" start_test_cluster
   stage "tests" run_ctest main "${select[@]}" || failed=1
   stage "build with clang, address and undefined sanitizers" build asan
@@ -40,7 +40,6 @@ cmd_test() {
     failed=1
   stage "build with clang, thread sanitizer" build tsan memory_tests
   stage "tests, thread sanitizer" run_ctest tsan -L '^tsan$' "${select[@]}" || failed=1
-  stage "end of Kafka" stop_cluster "$BROKER_DIR/$TEST_CLUSTER"
   python3 "$ROOT/dev.d/count.py" "$RESULTS"/*.xml || failed=1
   return $failed
 }

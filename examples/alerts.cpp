@@ -65,7 +65,7 @@ int main(int argc, char **argv) {
   } catch (const cojoin::error &error) {
     std::cerr << error.what() << '\n';
     if (error.report()) std::cerr << cj_report_text(error.report());
-    return error.code() == CJ_ERR_NOT_COPARTITIONED ? 2 : 1;
+    return error.report() ? 2 : 1;
   }
   return 0;
 }

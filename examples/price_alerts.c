@@ -116,7 +116,7 @@ int main(int argc, char **argv) {
   /* A broken checklist carries its evidence. */
   const cj_report *report = cj_error_report(error);
   if (report) fputs(cj_report_text(report), stderr);
-  int status = cj_error_code(error) == CJ_ERR_NOT_COPARTITIONED ? 2 : 1;
+  int status = report ? 2 : 1;
   cj_error_destroy(error);
   return status;
 }
