@@ -9,6 +9,14 @@
 #define PARTITION_BITS 20
 #define TOPIC_BITS     10
 
+/* A failed delivery fails its whole transaction. When the work is done again after the abort, this
+ * output is left to the policy instead of failing the next one too. */
+struct cj_refused {
+  cj_origin origin;
+  int32_t topic;
+  cj_io_code code;
+};
+
 struct cj_pending_output {
   cj_pending_output *next;
   cj_io_output output; /* its bytes and headers are copies behind this struct */
@@ -16,17 +24,6 @@ struct cj_pending_output {
 
 void cj_collector_init(cj_collector *collector) {
   collector->random = 0x9e3779b97f4a7c15u;
-}
-
-void cj_collector_free(cj_collector *collector) {
-  while (collector->pending_first) {
-    cj_pending_output *pending = collector->pending_first;
-    collector->pending_first = pending->next;
-    cj_free(pending);
-  }
-  collector->pending_last = NULL;
-  cj_error_destroy(collector->error);
-  collector->error = NULL;
 }
 
 /* ---- tokens ---- */
@@ -47,6 +44,23 @@ static cj_origin token_origin(uint64_t token) {
       .topic = (int32_t)(token >> (OFFSET_BITS + PARTITION_BITS) & ((1u << TOPIC_BITS) - 1)),
       .partition = (int32_t)(token >> OFFSET_BITS & ((1u << PARTITION_BITS) - 1)),
       .offset = (int64_t)(token & ((1ull << OFFSET_BITS) - 1))};
+}
+
+void cj_collector_drop(cj_collector *collector) {
+  while (collector->pending_first) {
+    cj_pending_output *pending = collector->pending_first;
+    collector->pending_first = pending->next;
+    collector->outstanding[token_epoch(pending->output.token)]--;
+    cj_free(pending);
+  }
+  collector->pending_last = NULL;
+}
+
+void cj_collector_free(cj_collector *collector) {
+  cj_collector_drop(collector);
+  cj_free(collector->refused);
+  cj_error_destroy(collector->error);
+  collector->error = NULL;
 }
 
 /* ---- partitions ---- */
@@ -162,6 +176,33 @@ static cj_error *dead_letter(cj_collector *collector, const cj_fetched *source, 
   return send(collector, &output);
 }
 
+static bool same_origin(cj_origin a, cj_origin b) {
+  return token_make(0, a) == token_make(0, b);
+}
+
+static const struct cj_refused *refused_find(const cj_collector *collector, int32_t topic,
+                                             cj_origin origin) {
+  for (size_t i = 0; i < collector->refused_count; i++)
+    if (collector->refused[i].topic == topic && same_origin(collector->refused[i].origin, origin))
+      return &collector->refused[i];
+  return NULL;
+}
+
+static void refuse(cj_collector *collector, int32_t topic, cj_origin origin, cj_io_code code) {
+  if (refused_find(collector, topic, origin)) return;
+  if (collector->refused_count == collector->refused_room) {
+    size_t room = collector->refused_room ? 2 * collector->refused_room : 8;
+    struct cj_refused *more = cj_realloc(collector->refused, room * sizeof *more);
+    if (!more) {
+      if (!collector->error) collector->error = cj_error_no_memory();
+      return;
+    }
+    collector->refused = more;
+    collector->refused_room = room;
+  }
+  collector->refused[collector->refused_count++] = (struct cj_refused){origin, topic, code};
+}
+
 /* An output that will not arrive. Its bytes may be gone already, so what the dead-letter topic gets
  * is where the source record lies. */
 static void output_failed(cj_collector *collector, int32_t topic, cj_origin origin,
@@ -192,6 +233,15 @@ static void output_failed(cj_collector *collector, int32_t topic, cj_origin orig
   }
 }
 
+static void delivery_failed(cj_collector *collector, const cj_io_delivery *delivery) {
+  cj_origin origin = token_origin(delivery->token);
+  bool transaction = collector->settings->guarantee == CJ_EXACTLY_ONCE;
+  if (transaction && collector->settings->on_produce != CJ_POLICY_FAIL)
+    refuse(collector, delivery->topic, origin, delivery->code);
+  else
+    output_failed(collector, delivery->topic, origin, delivery->code);
+}
+
 /* ---- the way down ---- */
 
 static cj_error *send(cj_collector *collector, cj_io_output *output) {
@@ -199,8 +249,10 @@ static cj_error *send(cj_collector *collector, cj_io_output *output) {
   cj_io_code code = cj_collector_blocked(collector)
                         ? CJ_IO_QUEUE_FULL
                         : collector->io->ops->produce(collector->io, output);
-  if (code == CJ_IO_OK || code == CJ_IO_QUEUE_FULL)
+  if (code == CJ_IO_OK || code == CJ_IO_QUEUE_FULL) {
     collector->outstanding[token_epoch(output->token)]++;
+    collector->open = true;
+  }
   if (code == CJ_IO_QUEUE_FULL) return wait_for_room(collector, output);
   if (code != CJ_IO_OK) output_failed(collector, output->topic, token_origin(output->token), code);
   return NULL;
@@ -215,6 +267,11 @@ cj_error *cj_collector_emit(cj_collector *collector, const cj_plan_node *sink,
                          .timestamp = record->timestamp,
                          .headers_from = source,
                          .token = token_make(collector->epoch, origin)};
+  const struct cj_refused *refused = refused_find(collector, sink->topic, origin);
+  if (refused) {
+    output_failed(collector, sink->topic, origin, refused->code);
+    return NULL;
+  }
   int32_t count = collector->partition_counts[sink->topic];
   if (output.partition < 0 || output.partition >= count)
     return cj_error_new(
@@ -251,9 +308,8 @@ void cj_collector_delivered(cj_collector *collector, const cj_io_delivery *deliv
                             size_t count) {
   for (size_t i = 0; i < count; i++) {
     collector->outstanding[token_epoch(deliveries[i].token)]--;
-    if (deliveries[i].code != CJ_IO_OK)
-      output_failed(collector, deliveries[i].topic, token_origin(deliveries[i].token),
-                    deliveries[i].code);
+    if (deliveries[i].code != CJ_IO_OK && deliveries[i].code != CJ_IO_PURGED)
+      delivery_failed(collector, &deliveries[i]);
   }
 }
 

@@ -30,6 +30,9 @@ typedef struct {
   uint64_t outstanding[2];
   cj_pending_output *pending_first, *pending_last; /* in order */
   uint64_t random;
+  struct cj_refused *refused; /* transactions: outputs that failed, not to be tried again */
+  size_t refused_count, refused_room;
+  bool open;          /* transactions: something was produced since the last end of one */
   uint64_t misplaced; /* records that do not lie where their partitioner puts them */
   cj_error *error;    /* the first output that failed under policy `fail` */
 } cj_collector;
@@ -54,6 +57,8 @@ void cj_collector_delivered(cj_collector *collector, const cj_io_delivery *deliv
                             size_t count);
 /* The cut of a commit: what follows belongs to the other epoch, which must be settled. */
 void cj_collector_cut(cj_collector *collector);
+/* Outputs that wait for room are dropped, with their transaction. */
+void cj_collector_drop(cj_collector *collector);
 /* Everything before the cut is acknowledged (or was skipped by policy). */
 bool cj_collector_settled(const cj_collector *collector);
 

@@ -43,6 +43,8 @@ typedef enum {
   CJ_IO_TOO_LARGE,          /* the record is larger than a limit */
   CJ_IO_QUEUE_FULL,         /* the producer's queue is full: serve events, try again */
   CJ_IO_UNSUPPORTED,        /* this library or broker cannot */
+  CJ_IO_ABORTABLE,          /* the transaction must be aborted, then its work can be done again */
+  CJ_IO_PURGED,             /* an output that was dropped with its transaction */
   CJ_IO_OTHER,
 } cj_io_code;
 
@@ -92,6 +94,16 @@ typedef enum {
   CJ_REQ_ENDS,      /* ends only: cheap, one request a leader */
   CJ_REQ_METADATA,  /* all topics of the cluster; never creates one */
   CJ_REQ_GROUP,     /* describe the group */
+  /* With a transactional id only. Outputs are in a transaction from the first one on; at most one
+   * of these is under way. */
+  CJ_REQ_TXN_INIT,   /* a new producer of that id: those before it are fenced, and what they left
+                        open is ended: aborted, or completed if the broker had begun to commit */
+  CJ_REQ_TXN_COMMIT, /* the outputs since the last end of a transaction and the list's offsets,
+                        whole or not at all, in the member's present generation. ABORTABLE and the
+                        group's codes: the transaction must be aborted. TIMED_OUT: unclear, nothing
+                        but TXN_INIT is allowed now */
+  CJ_REQ_TXN_ABORT,  /* the outputs since the last end of a transaction never were; those not
+                        delivered yet come back as PURGED */
 } cj_io_request_kind;
 
 typedef struct {
@@ -195,7 +207,8 @@ typedef struct {
   cj_io_code (*produce)(cj_io *io, const cj_io_output *output);
   /* Asks for something; exactly one DONE with its id follows, after close too. */
   cj_error *(*submit)(cj_io *io, const cj_io_request *request);
-  /* Leaves the group: a last REVOKE may come and has to be answered, then CLOSED. */
+  /* Leaves the group: an open transaction is aborted first; a last REVOKE may come and has to be
+   * answered, then CLOSED. */
   void (*close)(cj_io *io);
   /* Sleeps until there is something to poll or fetch, wake was called or `timeout_ms` passed. */
   void (*wait)(cj_io *io, int64_t timeout_ms);
@@ -221,6 +234,7 @@ typedef struct {
   const char *client_id;
   bool admin; /* requests only: never joins, never produces */
   bool read_committed;
+  const char *transactional_id; /* NULL: the producer is idempotent, without transactions */
   cj_log log;
 } cj_io_setup;
 

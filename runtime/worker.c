@@ -63,6 +63,7 @@ cj_error *cj_worker_new(const cj_worker_setup *setup, cj_worker **out) {
     int64_t now = cj_worker_now(worker);
     worker->commit.due_at = now + setup->settings->commit_interval_ms;
     worker->commit.refresh_at = INT64_MAX;
+    worker->txn.on = setup->settings->guarantee == CJ_EXACTLY_ONCE;
     worker->metadata.due_at = setup->index == 0 ? now + METADATA_MS : INT64_MAX;
     error = setup->io->ops->subscribe(setup->io);
   }
@@ -126,7 +127,8 @@ static void leave(cj_worker *worker, int64_t now) {
     cj_logf(&worker->setup.log, CJ_LOG_WARN,
             "worker %d leaves without its last commit: it took longer than shutdown.timeout.ms",
             worker->setup.index);
-  cj_worker_commit_abandon(worker);
+  worker->commit.phase = CJ_COMMIT_IDLE;
+  worker->commit.id = 0;
   cj_worker_release_tasks(worker, false);
   worker->phase = CJ_PHASE_LEAVING;
   worker->phase_deadline = now + LEAVE_MS;
@@ -299,7 +301,8 @@ static bool work(cj_worker *worker, int64_t now) {
 
 /* In a generation that is over, whatever is done would be done again by another. */
 static bool may_work(const cj_worker *worker) {
-  return worker->group.member && !worker->group.revoking && !worker->commit.blocked;
+  if (!worker->group.member || worker->group.revoking || worker->commit.blocked) return false;
+  return !worker->txn.on || (worker->txn.ready && worker->commit.phase == CJ_COMMIT_IDLE);
 }
 
 static int64_t next_deadline(const cj_worker *worker) {

@@ -53,7 +53,7 @@ static bool begin(cj_worker *worker, int64_t now) {
   return true;
 }
 
-static void ask(cj_worker *worker) {
+void cj_worker_commit_ask(cj_worker *worker, cj_io_request_kind kind, cj_commit_phase phase) {
   size_t room = 0, count = 0;
   for (size_t i = 0; i < worker->task_count; i++)
     room += worker->tasks[i]->input_count;
@@ -67,15 +67,24 @@ static void ask(cj_worker *worker) {
     for (size_t n = 0; task->in_cut && n < task->input_count; n++)
       list[count++] = (cj_io_offset){.tp = task->inputs[n].tp, .offset = task->inputs[n].cut};
   }
-  worker->commit.phase = count ? CJ_COMMIT_ASKING : CJ_COMMIT_IDLE;
-  if (count) worker->commit.id = cj_worker_submit(worker, CJ_REQ_COMMIT, list, count);
+  worker->commit.phase = count ? phase : CJ_COMMIT_IDLE;
+  if (count) worker->commit.id = cj_worker_submit(worker, kind, list, count);
   cj_free(list);
 }
 
+/* A transaction's commit waits for its own outputs: only those that have not been handed over are
+ * waited for here. */
+static bool settled(const cj_worker *worker) {
+  return worker->txn.on ? !cj_collector_blocked(&worker->collector)
+                        : cj_collector_settled(&worker->collector);
+}
+
 bool cj_worker_commit_step(cj_worker *worker, int64_t now) {
+  if (worker->txn.on && cj_worker_txn_step(worker, now)) return true;
   switch (worker->commit.phase) {
   case CJ_COMMIT_IDLE:
     if (!worker->group.member || worker->commit.blocked) return false;
+    if (worker->txn.on && !worker->txn.ready) return false;
     if (worker->phase == CJ_PHASE_DRAINING && !worker->commit_on_exit) return false;
     if (now >= worker->commit.refresh_at) worker->commit.refresh = true;
     if (worker->commit.now || worker->commit.refresh || now >= worker->commit.due_at ||
@@ -84,14 +93,15 @@ bool cj_worker_commit_step(cj_worker *worker, int64_t now) {
       return begin(worker, now);
     return false;
   case CJ_COMMIT_SETTLING:
-    if (!cj_collector_settled(&worker->collector)) return false;
-    ask(worker);
+    if (!settled(worker)) return false;
+    cj_worker_commit_ask(worker, worker->txn.on ? CJ_REQ_TXN_COMMIT : CJ_REQ_COMMIT,
+                         CJ_COMMIT_ASKING);
     return true;
   case CJ_COMMIT_RETRYING:
     if (now < worker->commit.retry_at) return false;
-    ask(worker);
+    cj_worker_commit_ask(worker, CJ_REQ_COMMIT, CJ_COMMIT_ASKING);
     return true;
-  case CJ_COMMIT_ASKING:
+  default:
     return false;
   }
   return false;
@@ -106,7 +116,7 @@ static cj_io_code answer_code(const cj_io_event *event) {
   return CJ_IO_OK;
 }
 
-static void done(cj_worker *worker) {
+void cj_worker_commit_done(cj_worker *worker) {
   worker->commit.phase = CJ_COMMIT_IDLE;
   for (size_t i = 0; i < worker->task_count; i++) {
     if (!worker->tasks[i]->in_cut) continue;
@@ -137,11 +147,15 @@ static void not_done(cj_worker *worker, cj_io_code code) {
 
 void cj_worker_on_committed(cj_worker *worker, const cj_io_event *event) {
   worker->commit.id = 0;
-  if (worker->commit.phase != CJ_COMMIT_ASKING) return;
   cj_io_code code = answer_code(event);
+  if (worker->txn.on) {
+    cj_worker_txn_on_done(worker, event, code);
+    return;
+  }
+  if (worker->commit.phase != CJ_COMMIT_ASKING) return;
   switch (code) {
   case CJ_IO_OK:
-    done(worker);
+    cj_worker_commit_done(worker);
     return;
   case CJ_IO_TIMED_OUT: /* the same offsets again: once more or once, it is the same commit */
   case CJ_IO_RETRIABLE:
@@ -168,12 +182,26 @@ void cj_worker_on_committed(cj_worker *worker, const cj_io_event *event) {
 }
 
 void cj_worker_commit_abandon(cj_worker *worker) {
+  if (worker->txn.on) {
+    /* What is under way is waited for, whatever comes of it; its tasks are not in the cut any more.
+     * What was produced and is not being committed must be aborted. */
+    if (worker->commit.phase == CJ_COMMIT_SETTLING) worker->commit.phase = CJ_COMMIT_IDLE;
+    if (worker->commit.phase == CJ_COMMIT_IDLE && worker->collector.open)
+      cj_worker_txn_abort(worker);
+    return;
+  }
   worker->commit.phase = CJ_COMMIT_IDLE;
   worker->commit.id = 0;
+  for (size_t i = 0; i < worker->task_count; i++) {
+    if (!worker->tasks[i]->in_cut) continue;
+    cj_error *error = cj_task_not_committed(worker->tasks[i]);
+    if (error) cj_worker_fail(worker, error, false);
+  }
 }
 
 int64_t cj_worker_commit_deadline(const cj_worker *worker) {
   if (worker->commit.phase == CJ_COMMIT_RETRYING) return worker->commit.retry_at;
+  if (worker->txn.on && !worker->txn.ready && !worker->commit.id) return worker->commit.retry_at;
   if (worker->commit.phase != CJ_COMMIT_IDLE || !worker->group.member || worker->commit.blocked)
     return INT64_MAX;
   int64_t deadline = worker->task_count ? worker->commit.refresh_at : INT64_MAX;

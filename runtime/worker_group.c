@@ -225,7 +225,7 @@ static void finish_revoke(cj_worker *worker, bool lost) {
   bool eager = !worker->group.incremental;
   worker->group.revoking = false;
   worker->commit.blocked = worker->commit.blocked || lost;
-  if (worker->commit.phase != CJ_COMMIT_IDLE) cj_worker_commit_abandon(worker);
+  cj_worker_commit_abandon(worker);
   cj_error *error = NULL;
   if (!eager) error = answer_incremental(worker);
   for (size_t i = worker->task_count; i-- > 0;) {
@@ -266,8 +266,10 @@ void cj_worker_on_revoke(cj_worker *worker, const cj_io_event *event) {
 bool cj_worker_revoke_step(cj_worker *worker, int64_t now) {
   if (!worker->group.revoking) return false;
   bool over = now >= worker->group.revoke_deadline;
-  bool waits =
-      worker->commit.phase != CJ_COMMIT_IDLE || (leaving_dirty(worker) && !worker->commit.blocked);
+  bool dirty = worker->txn.on ? cj_worker_dirty(worker) : leaving_dirty(worker);
+  bool under_way =
+      worker->commit.phase != CJ_COMMIT_IDLE && worker->commit.phase != CJ_COMMIT_RENEWING;
+  bool waits = under_way || (dirty && !worker->commit.blocked);
   if (waits && !over) return false;
   if (waits)
     cj_logf(

@@ -22,6 +22,10 @@ typedef enum {
   CJ_COMMIT_SETTLING, /* waits until the outputs before the cut are acknowledged */
   CJ_COMMIT_ASKING,   /* the group is asked */
   CJ_COMMIT_RETRYING, /* the same cut again, at retry_at */
+  /* Exactly once (worker_txn.c): */
+  CJ_COMMIT_ABORTING, /* the transaction is being aborted */
+  CJ_COMMIT_RENEWING, /* a new producer is being made */
+  CJ_COMMIT_READING,  /* an unclear commit: the group is asked what it has */
 } cj_commit_phase;
 
 struct cj_worker {
@@ -76,6 +80,12 @@ struct cj_worker {
     bool now, refresh;
     bool blocked; /* not in this generation any more */
   } commit;
+
+  struct {
+    bool on;      /* processing.guarantee = exactly_once */
+    bool ready;   /* the producer is made */
+    bool unclear; /* whether the cut was committed has to be read from the group */
+  } txn;
 };
 
 #define CJ_RETRY_MS 100
@@ -116,6 +126,17 @@ bool cj_worker_dirty(const cj_worker *worker);
 /* Forgets the commit under way: whether it goes through is read from the group later. */
 void cj_worker_commit_abandon(cj_worker *worker);
 int64_t cj_worker_commit_deadline(const cj_worker *worker);
+/* The group has the cut: into the stores. */
+void cj_worker_commit_done(cj_worker *worker);
+/* The inputs of the cut with their positions, for a request. */
+void cj_worker_commit_ask(cj_worker *worker, cj_io_request_kind kind, cj_commit_phase phase);
+
+/* ---- worker_txn.c: exactly once ---- */
+bool cj_worker_txn_step(cj_worker *worker, int64_t now);
+/* The answer to a request of the phases that are its. */
+void cj_worker_txn_on_done(cj_worker *worker, const cj_io_event *event, cj_io_code code);
+/* What was processed since the last commit is dropped with its transaction. */
+void cj_worker_txn_abort(cj_worker *worker);
 
 static inline int64_t cj_earlier(int64_t a, int64_t b) {
   return a < b ? a : b;

@@ -73,6 +73,7 @@ static uint64_t round_submit(cj_worker *worker, cj_io_request_kind kind) {
 static bool round_begin(cj_worker *worker, int64_t now) {
   /* A commit under way could be answered after the group's offsets were read. */
   if (worker->positions.round || worker->commit.phase != CJ_COMMIT_IDLE) return false;
+  if (worker->txn.on && !worker->txn.ready) return false;
   bool any = false;
   for (size_t i = 0; i < worker->task_count; i++) {
     cj_task *task = worker->tasks[i];
