@@ -84,6 +84,7 @@ static tool_exit run_demo(int argc, char **argv) {
   }
   cluster.config = tool_owned(cj_config_new());
   if (ok && tool_configure(&common, cluster.config) && demo_open(&cluster)) {
+    demo_catch_signals();
     code = run_parts(&cluster);
     demo_close(&cluster);
   }

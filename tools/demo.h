@@ -41,9 +41,15 @@ bool demo_send(demo_cluster *cluster, const char *topic, const char *key, const 
                int64_t timestamp);
 /* Waits until all are acknowledged. */
 bool demo_flush(demo_cluster *cluster);
-/* What makes members on the mock cluster join and fetch quickly. */
+/* What makes members join and fetch quickly. */
 bool demo_tune_client(const demo_cluster *cluster, rd_kafka_conf_t *conf);
 bool demo_tune_app(const demo_cluster *cluster, cj_config *config);
+/* From now on SIGINT and SIGTERM only ask: what was made is removed first. A second one ends the
+ * process at once. */
+void demo_catch_signals(void);
+/* For loops that wait: true, reported, when a signal came, or with the message given when the time
+ * (of demo_tick_ms) has passed. */
+bool demo_give_up(int64_t end_ms, const char *format, ...) CJ_PRINTF(2, 3);
 int64_t demo_now_ms(void);  /* wall clock */
 int64_t demo_tick_ms(void); /* monotonic */
 void demo_sleep_ms(int ms);
@@ -87,6 +93,7 @@ typedef struct {
   char *group;
   char *state_dir; /* removed at the end */
 } demo_app;
+void demo_on_log(void *user, cj_log_level level, const char *line);
 /* Takes the plan. Starts `threads` members. False, reported. */
 bool demo_app_start(demo_app *app, demo_cluster *cluster, cj_plan *plan, const char *name,
                     int threads, const cj_app_options *options);

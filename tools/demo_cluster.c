@@ -3,6 +3,8 @@
 #include "tools/demo.h"
 
 #include <librdkafka/rdkafka_mock.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -24,6 +26,36 @@ int64_t demo_tick_ms(void) {
 
 void demo_sleep_ms(int ms) {
   nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L}, NULL);
+}
+
+/* ---- waiting ---- */
+static volatile sig_atomic_t signals;
+
+static void on_signal(int number) {
+  (void)number;
+  if (signals++ > 0) _exit(TOOL_FAILED);
+}
+
+void demo_catch_signals(void) {
+  struct sigaction action = {.sa_handler = on_signal};
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, NULL);
+  sigaction(SIGTERM, &action, NULL);
+}
+
+bool demo_give_up(int64_t end_ms, const char *format, ...) {
+  if (signals) {
+    tool_error("interrupted");
+    return true;
+  }
+  if (demo_tick_ms() < end_ms) return false;
+  char what[256];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(what, sizeof what, format, args);
+  va_end(args);
+  tool_error("%s within %d s", what, DEMO_TIMEOUT_MS / 1000);
+  return true;
 }
 
 /* ---- open and close ---- */
@@ -163,24 +195,31 @@ bool demo_flush(demo_cluster *cluster) {
 /* ---- speed ---- */
 /* The mock cluster gathers a group's first members for 3 s, and forgets those whose session ends
  * meanwhile; members that come later wait session.timeout - 1 s. An empty fetch waits the whole
- * fetch.wait.max.ms. */
+ * fetch.wait.max.ms. On real brokers, a member that asks for a topic which was made a moment ago
+ * may join without it, and would look again in five minutes. */
 static const struct {
   const char *name, *value;
+  bool mock_only;
 } quick[] = {
-    {"session.timeout.ms", "4000"},
-    {"heartbeat.interval.ms", "300"},
-    {"fetch.wait.max.ms", "20"},
+    {"session.timeout.ms", "4000", true},
+    {"heartbeat.interval.ms", "300", true},
+    {"fetch.wait.max.ms", "20", true},
+    {"topic.metadata.refresh.interval.ms", "500", false},
 };
+#define QUICK (sizeof quick / sizeof *quick)
 
 bool demo_tune_client(const demo_cluster *cluster, rd_kafka_conf_t *conf) {
-  for (size_t i = 0; cluster->mock && i < sizeof quick / sizeof *quick; i++)
-    if (!tool_client_set(conf, quick[i].name, quick[i].value)) return false;
+  for (size_t i = 0; i < QUICK; i++)
+    if ((cluster->mock || !quick[i].mock_only) &&
+        !tool_client_set(conf, quick[i].name, quick[i].value))
+      return false;
   return true;
 }
 
 bool demo_tune_app(const demo_cluster *cluster, cj_config *config) {
   bool ok = true;
-  for (size_t i = 0; ok && cluster->mock && i < sizeof quick / sizeof *quick; i++) {
+  for (size_t i = 0; ok && i < QUICK; i++) {
+    if (quick[i].mock_only && !cluster->mock) continue;
     char *name = tool_format("rd.%s", quick[i].name);
     ok = tool_set(config, name, quick[i].value, "demo");
     free(name);

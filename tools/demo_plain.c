@@ -86,21 +86,21 @@ static bool read_owners(const plain_run *run, demo_owners *owners) {
 static bool wait_settled(plain_run *run, demo_owners *owners) {
   int64_t end = demo_tick_ms() + DEMO_TIMEOUT_MS;
   do {
+    if (demo_give_up(end, "the group of plain clients did not settle")) return false;
     poll_all(run);
-    if (read_owners(run, owners)) return true;
-  } while (demo_tick_ms() < end);
-  tool_error("the group of plain clients did not settle within %d s", DEMO_TIMEOUT_MS / 1000);
-  return false;
+  } while (!read_owners(run, owners));
+  return true;
 }
 
 static bool wait_received(plain_run *run) {
   int64_t end = demo_tick_ms() + DEMO_TIMEOUT_MS;
-  while (run->received < ALL_RECEIVED && demo_tick_ms() < end)
+  while (run->received < ALL_RECEIVED) {
+    if (demo_give_up(end, "the plain clients received %d of %d records", run->received,
+                     ALL_RECEIVED))
+      return false;
     poll_all(run);
-  if (run->received == ALL_RECEIVED) return true;
-  tool_error("the plain clients received %d of %d records within %d s", run->received, ALL_RECEIVED,
-             DEMO_TIMEOUT_MS / 1000);
-  return false;
+  }
+  return true;
 }
 
 static int count_local(const plain_run *run) {

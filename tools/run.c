@@ -38,22 +38,6 @@ static void catch_signals(cj_app *app) {
 }
 
 /* ---- what is said ---- */
-/* Unverified points are the rule for a young topic: a line, and the evidence for who asks. */
-static void on_report(void *user, const cj_report *report) {
-  (void)user;
-  for (int point = 0; point < CJ_POINTS; point++) {
-    cj_point_verdict verdict = cj_report_point(report, (cj_point)point);
-    if (verdict == CJ_HOLDS) continue;
-    tool_warn("checklist point %d (%s): %s", point + 1, cj_point_name((cj_point)point),
-              cj_verdict_name(verdict));
-  }
-  if (tool_get_verbosity() >= TOOL_VERBOSE) tool_print_text(stderr, cj_report_text(report));
-}
-
-void tool_app_options(cj_app_options *options) {
-  *options = (cj_app_options){.on_log = tool_on_log, .on_report = on_report};
-}
-
 static double seconds(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -152,8 +136,7 @@ static cj_error *run_app(cj_app *app, bool progress) {
 }
 
 tool_exit tool_run(cj_plan *plan, const cj_config *config, bool progress) {
-  cj_app_options options;
-  tool_app_options(&options);
+  cj_app_options options = {.on_log = tool_on_log};
   cj_app *app = NULL;
   cj_error *error = cj_app_new(plan, config, &options, &app);
   if (error) {

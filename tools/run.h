@@ -13,7 +13,4 @@ bool tool_need_brokers(const tool_common *common, const cj_config *config);
  * meanwhile if that is a terminal and `progress` is set. */
 tool_exit tool_run(cj_plan *plan, const cj_config *config, bool progress);
 
-/* Fills in an application's options: log lines and the checklist's warnings to standard error. */
-void tool_app_options(cj_app_options *options);
-
 #endif
