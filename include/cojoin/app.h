@@ -159,8 +159,8 @@ CJ_API void cj_app_metrics(cj_app *app, cj_metric_fn *fn, void *user);
 CJ_API int64_t cj_app_metric(cj_app *app, const char *name, const char *reason);
 
 /* Removes what the application has kept in the state directory (the property state.dir), so that it
- * begins with empty tables; the group's offsets are not touched. Each path that goes is handed to fn
- * (NULL: to nobody). With dry_run nothing is removed. What is not there is no error.
+ * begins with empty tables; the group's offsets are not touched. Each path that goes is handed to
+ * fn (NULL: to nobody). With dry_run nothing is removed. What is not there is no error.
  * CJ_ERR_STORE_LOCKED: a process of the application runs. */
 typedef void cj_path_fn(void *user, const char *path);
 CJ_API CJ_MUST_CHECK cj_error *cj_app_reset_state(const char *state_dir, const char *application_id,

@@ -80,6 +80,37 @@ static void test_defaults(void **state) {
   cj_config_destroy(config);
 }
 
+static void expect_others(cj_settings s) {
+  assert_string_equal(s.bootstrap_servers, "b:1");
+  assert_string_equal(s.state_dir, "/x");
+  assert_string_equal(s.client_id, "me");
+  assert_int_equal(s.threads, 3);
+  assert_int_equal(s.assignment, CJ_ASSIGN_SPREAD);
+  assert_string_equal(s.anchor, "price");
+  assert_int_equal(s.order, CJ_ORDER_TABLE_FIRST);
+  assert_int_equal(s.max_task_idle_ms, -1);
+  assert_int_equal(s.commit_interval_ms, 7);
+  assert_int_equal(s.auto_offset_reset, CJ_RESET_ERROR);
+  assert_true(s.read_committed);
+  assert_int_equal(s.memory_bytes, 64 << 20);
+  assert_int_equal(s.overlay_bytes, 1 << 30);
+  assert_int_equal(s.open_files_max, 99);
+  for (int i = 0; i < 4; i++)
+    assert_int_equal(s.check[i], CJ_CHECK_WARN);
+  assert_int_equal(s.check_timeout_ms, 100);
+  assert_int_equal(s.on_deserialize, CJ_POLICY_SKIP);
+  assert_int_equal(s.on_process, CJ_POLICY_DEAD_LETTER);
+  assert_int_equal(s.on_produce, CJ_POLICY_SKIP);
+  assert_string_equal(s.dead_letter_topic, "dead");
+  assert_int_equal(s.shutdown_timeout_ms, 101);
+  assert_int_equal(s.revoke_timeout_ms, 102);
+  assert_int_equal(s.request_timeout_ms, 103);
+  assert_int_equal(s.store_lock_wait_ms, 0);
+  assert_true(s.store_in_memory);
+  assert_true(s.stop_at_end);
+  assert_int_equal(s.log_level, CJ_LOG_DEBUG);
+}
+
 /* Every line of the table: its own default passes its own check, and reaches its own field. */
 static void test_every_property_has_its_field(void **state) {
   (void)state;
@@ -125,35 +156,7 @@ static void test_every_property_has_its_field(void **state) {
   }
   /* processing.guarantee has one legal value so far, application.id was set. */
   assert_int_equal(sizeof other / sizeof other[0] + 2, cj_property_count);
-  cj_settings s = settings_of(config);
-  assert_string_equal(s.bootstrap_servers, "b:1");
-  assert_string_equal(s.state_dir, "/x");
-  assert_string_equal(s.client_id, "me");
-  assert_int_equal(s.threads, 3);
-  assert_int_equal(s.assignment, CJ_ASSIGN_SPREAD);
-  assert_string_equal(s.anchor, "price");
-  assert_int_equal(s.order, CJ_ORDER_TABLE_FIRST);
-  assert_int_equal(s.max_task_idle_ms, -1);
-  assert_int_equal(s.commit_interval_ms, 7);
-  assert_int_equal(s.auto_offset_reset, CJ_RESET_ERROR);
-  assert_true(s.read_committed);
-  assert_int_equal(s.memory_bytes, 64 << 20);
-  assert_int_equal(s.overlay_bytes, 1 << 30);
-  assert_int_equal(s.open_files_max, 99);
-  for (int i = 0; i < 4; i++)
-    assert_int_equal(s.check[i], CJ_CHECK_WARN);
-  assert_int_equal(s.check_timeout_ms, 100);
-  assert_int_equal(s.on_deserialize, CJ_POLICY_SKIP);
-  assert_int_equal(s.on_process, CJ_POLICY_DEAD_LETTER);
-  assert_int_equal(s.on_produce, CJ_POLICY_SKIP);
-  assert_string_equal(s.dead_letter_topic, "dead");
-  assert_int_equal(s.shutdown_timeout_ms, 101);
-  assert_int_equal(s.revoke_timeout_ms, 102);
-  assert_int_equal(s.request_timeout_ms, 103);
-  assert_int_equal(s.store_lock_wait_ms, 0);
-  assert_true(s.store_in_memory);
-  assert_true(s.stop_at_end);
-  assert_int_equal(s.log_level, CJ_LOG_DEBUG);
+  expect_others(settings_of(config));
   cj_config_destroy(config);
 }
 
@@ -336,7 +339,8 @@ static void test_documentation(void **state) {
   char *text = cj_config_documentation();
   assert_non_null(text);
   size_t lines = 0;
-  for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"), lines++) {
+  char *rest = text;
+  for (char *line = strsep(&rest, "\n"); line && *line; line = strsep(&rest, "\n"), lines++) {
     size_t columns = 0;
     for (char *c = line; *c; c++)
       columns += *c == '|';
