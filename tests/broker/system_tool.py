@@ -13,6 +13,7 @@ import signal
 import subprocess
 
 from confluent_kafka import ConsumerGroupState, Producer
+from confluent_kafka.admin import NewTopic
 
 import harness
 
@@ -321,6 +322,35 @@ def running(test, topics, app, state):
     test.check("reset after it was killed: exit code", 0, code)
 
 
+# ---- cojoin demo ----
+def demo(test):
+    """On brokers that are left as they were."""
+    prefix = f"demo-{test.run_id}-"
+
+    def groups():
+        return {g.group_id for g in test.admin.list_consumer_groups().result(timeout=30).valid
+                if g.group_id.startswith("cojoin-demo-")}
+
+    before = groups()
+    code, out, err = tool(test, "demo", "--prefix", prefix)
+    test.check("demo: exit code", (0, ""), (code, err))
+    for line in ("roundrobin: local 0/30, remote 30/30", "cojoin: local 30/30, remote 0/30"):
+        test.check(f"demo: {line}", 1, out.splitlines().count(line))
+    test.check("demo: crossings", 5, sum(" tick " in line for line in out.splitlines()))
+    left = [t for t in test.admin.list_topics(timeout=30).topics if t.startswith(prefix)]
+    test.check("demo: topics that it leaves", [], left)
+    test.check("demo: groups that it leaves", set(), groups() - before)
+
+    taken = f"{prefix}market-updates"
+    test.admin.create_topics([NewTopic(taken, 3, -1)])[taken].result(timeout=30)
+    test.topics.append(taken)
+    code, _, err = tool(test, "demo", "--prefix", prefix)
+    test.check("demo, a topic of another count: exit code", 1, code)
+    test.check_that("demo, a topic of another count: named",
+                    all(part in err for part in (taken, "3 partitions", "--prefix")), err)
+    test.check("demo, a topic of another count: is left", 3, test.partitions(taken))
+
+
 def main():
     with harness.Test("tool", 380) as test:
         topics = test.topic("prices", PARTITIONS), test.topic("notifications", PARTITIONS)
@@ -333,6 +363,7 @@ def main():
         signals(test, topics)
         check(test, topics)
         reset(test, topics)
+        demo(test)
 
 
 if __name__ == "__main__":
