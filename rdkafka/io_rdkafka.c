@@ -370,7 +370,8 @@ static bool wait_for_helper(cj_rd_io *io) {
   return stopped;
 }
 
-/* The helper, which may be inside a blocking call, frees the clients, so that this is bounded. */
+/* The helper, which may be inside a blocking call, frees the clients, so that this is bounded. A
+ * commit without a coordinator holds librdkafka for session.timeout.ms (seen on 2.0.2). */
 static void io_destroy(cj_io *base) {
   if (!base) return;
   cj_rd_io *io = cj_rd_of(base);

@@ -176,6 +176,9 @@ void cj_rd_on_committed(cj_rd_io *io, rd_kafka_event_t *event) {
 static cj_error *check_request(const cj_rd_io *io, const cj_io_request *request) {
   if (io->admin && request->kind == CJ_REQ_COMMIT)
     return cj_error_new(CJ_ERR_STATE, NULL, "an admin io is no member and commits nothing");
+  if (request->kind > CJ_REQ_GROUP)
+    return cj_error_new(CJ_ERR_UNSUPPORTED, NULL, "request %d is not one of librdkafka's io",
+                        (int)request->kind);
   for (size_t i = 0; i < request->count; i++)
     if (!cj_rd_known(io, request->list[i].tp))
       return cj_error_new(CJ_ERR_ARGUMENT, NULL, "partition %d of topic index %d is not one",
@@ -297,7 +300,7 @@ static void run(cj_rd_io *io, cj_rd_request *first) {
   case CJ_REQ_GROUP:
     cj_rd_run_group(io, first);
     break;
-  case CJ_REQ_COMMIT: /* never gets here */
+  default: /* COMMIT never gets here, and submit refuses what is not above */
     break;
   }
   answer_all(io, first);
