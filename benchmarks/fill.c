@@ -147,6 +147,7 @@ int main(int argc, char **argv) {
   bench_set(conf, "bootstrap.servers", o.brokers);
   bench_set(conf, "partitioner", "murmur2_random");
   bench_set(conf, "linger.ms", "20");
+  bench_set(conf, "log_level", "3"); /* a young broker makes it wait for its producer id: no news */
   bench_set(conf, "queue.buffering.max.messages", "500000");
   bench_set(conf, "enable.idempotence", "true"); /* else a retry could reorder a key's updates */
   rd_kafka_conf_set_dr_msg_cb(conf, delivered);

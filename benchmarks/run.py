@@ -259,7 +259,7 @@ def print_ratios(results):
                                 ("peak_rss_bytes", "peak memory")):
                 middle, least, most = spread([getattr(a, name) / getattr(b, name)
                                               for a, b in zip(ours, results[other])])
-                print(f"cojoin {variant} / {' '.join(other).strip():20} {label:32}"
+                print(f"cojoin {variant:5} / {' '.join(other).strip():21} {label:32}"
                       f"{middle:8.2f} ({least:.2f} to {most:.2f})")
 
 
