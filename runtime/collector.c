@@ -151,9 +151,10 @@ static const char *topic_name(const cj_collector *collector, int32_t topic) {
 
 static cj_error *send(cj_collector *collector, cj_io_output *output);
 
-/* `source` is NULL where its bytes are gone: then the headers are all there is. */
+/* `source` is NULL where its bytes are gone: then the headers are all there is. `epoch` is that of
+ * what the letter stands for: the commit that waits for the one waits for the other. */
 static cj_error *dead_letter(cj_collector *collector, const cj_fetched *source, cj_origin origin,
-                             const char *why) {
+                             int epoch, const char *why) {
   char partition[16], offset[24];
   snprintf(partition, sizeof partition, "%" PRId32, origin.partition);
   snprintf(offset, sizeof offset, "%" PRId64, origin.offset);
@@ -171,7 +172,7 @@ static cj_error *dead_letter(cj_collector *collector, const cj_fetched *source, 
                          .headers_from = source,
                          .headers = headers,
                          .header_count = sizeof headers / sizeof *headers,
-                         .token = token_make(collector->epoch, origin)};
+                         .token = token_make(epoch, origin)};
   cj_counter_add(&collector->counters->dropped[CJ_DROP_DEAD_LETTER], 1);
   return send(collector, &output);
 }
@@ -205,8 +206,8 @@ static void refuse(cj_collector *collector, int32_t topic, cj_origin origin, cj_
 
 /* An output that will not arrive. Its bytes may be gone already, so what the dead-letter topic gets
  * is where the source record lies. */
-static void output_failed(cj_collector *collector, int32_t topic, cj_origin origin,
-                          cj_io_code code) {
+static void output_failed(cj_collector *collector, int32_t topic, uint64_t token, cj_io_code code) {
+  cj_origin origin = token_origin(token);
   cj_error_policy policy = collector->settings->on_produce;
   bool last_resort = (size_t)topic == collector->plan->topic_count;
   if (policy == CJ_POLICY_FAIL || last_resort) {
@@ -223,7 +224,8 @@ static void output_failed(cj_collector *collector, int32_t topic, cj_origin orig
           topic_name(collector, origin.topic), origin.partition, origin.offset,
           topic_name(collector, topic), cj_io_code_name(code));
   if (policy == CJ_POLICY_DEAD_LETTER) {
-    cj_error *error = dead_letter(collector, NULL, origin, cj_io_code_name(code));
+    cj_error *error =
+        dead_letter(collector, NULL, origin, token_epoch(token), cj_io_code_name(code));
     if (error && !collector->error)
       collector->error = error;
     else
@@ -239,7 +241,7 @@ static void delivery_failed(cj_collector *collector, const cj_io_delivery *deliv
   if (transaction && collector->settings->on_produce != CJ_POLICY_FAIL)
     refuse(collector, delivery->topic, origin, delivery->code);
   else
-    output_failed(collector, delivery->topic, origin, delivery->code);
+    output_failed(collector, delivery->topic, delivery->token, delivery->code);
 }
 
 /* ---- the way down ---- */
@@ -254,7 +256,7 @@ static cj_error *send(cj_collector *collector, cj_io_output *output) {
     collector->open = true;
   }
   if (code == CJ_IO_QUEUE_FULL) return wait_for_room(collector, output);
-  if (code != CJ_IO_OK) output_failed(collector, output->topic, token_origin(output->token), code);
+  if (code != CJ_IO_OK) output_failed(collector, output->topic, output->token, code);
   return NULL;
 }
 
@@ -269,7 +271,7 @@ cj_error *cj_collector_emit(cj_collector *collector, const cj_plan_node *sink,
                          .token = token_make(collector->epoch, origin)};
   const struct cj_refused *refused = refused_find(collector, sink->topic, origin);
   if (refused) {
-    output_failed(collector, sink->topic, origin, refused->code);
+    output_failed(collector, sink->topic, output.token, refused->code);
     return NULL;
   }
   int32_t count = collector->partition_counts[sink->topic];
@@ -283,7 +285,7 @@ cj_error *cj_collector_emit(cj_collector *collector, const cj_plan_node *sink,
 
 cj_error *cj_collector_dead_letter(cj_collector *collector, const cj_fetched *source,
                                    cj_origin origin, const char *why) {
-  return dead_letter(collector, source, origin, why);
+  return dead_letter(collector, source, origin, collector->epoch, why);
 }
 
 bool cj_collector_retry(cj_collector *collector) {
@@ -296,7 +298,7 @@ bool cj_collector_retry(cj_collector *collector) {
     if (!collector->pending_first) collector->pending_last = NULL;
     if (code != CJ_IO_OK) {
       collector->outstanding[token_epoch(pending->output.token)]--;
-      output_failed(collector, pending->output.topic, token_origin(pending->output.token), code);
+      output_failed(collector, pending->output.topic, pending->output.token, code);
     }
     cj_free(pending);
     any = true;

@@ -27,9 +27,12 @@ static cj_error *accept(cj_task *task, const cj_input *input, const cj_fetched *
   return NULL;
 }
 
+/* The fetcher's position may be past holes that lie behind the committed offset: the store's is
+ * not, or it would be ahead of the group. */
 static cj_error *flush(cj_task *task, cj_input *input) {
+  int64_t reached = input->next < input->restore_to ? input->next : input->restore_to;
   input->restore_unflushed = 0;
-  const cj_position position = {.offset = input->next,
+  const cj_position position = {.offset = reached,
                                 .last_offset = input->last_offset,
                                 .last_timestamp = input->last_timestamp,
                                 .last_key_hash = input->last_key_hash,
@@ -40,7 +43,7 @@ static cj_error *flush(cj_task *task, cj_input *input) {
     const cj_restore progress = {.table = input->topic->name,
                                  .partition = task->partition,
                                  .from = input->restore_from,
-                                 .position = input->next,
+                                 .position = reached,
                                  .to = input->restore_to,
                                  .records = (int64_t)input->restored};
     setup->on_restore(setup->user, &progress);

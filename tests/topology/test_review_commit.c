@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The order of outputs, offsets and stores where something fails in the middle of it. */
+#include "lib/alerts.h"
+
+/* A dead letter stands for the output that it replaces: the commit that waits for the one waits for
+ * the other. */
+static void a_commit_waits_for_the_dead_letter_of_a_failed_output(void **state) {
+  (void)state;
+  alerts a = alerts_open(INNER, 1,
+                         WITH("errors.produce", "dead_letter", "errors.dead.letter.topic", "dead"));
+  cj_test_topic(a.t, "dead", 1);
+  alerts_price(&a, "X", "1", 1);
+  alerts_run(&a);
+  cj_test_commit(a.t);
+  cj_test_hold(a.t, "alerts", 0, true);
+  cj_test_hold(a.t, "dead", 0, true);
+  alerts_notif(&a, "X", "n1", 2);
+  cj_test_settle(a.t);
+  cj_test_commit(a.t); /* the cut is made, the output is on its way */
+  cj_test_fail_delivery(a.t, "alerts", 1);
+  cj_test_hold(a.t, "alerts", 0, false);
+  cj_test_advance(a.t, 5000);
+  assert_int_equal(0, cj_test_count(a.t, "dead", 0));
+  assert_int_equal(0, cj_test_committed(a.t, "notif", 0));
+  cj_test_hold(a.t, "dead", 0, false);
+  cj_test_advance(a.t, 5000);
+  assert_int_equal(1, cj_test_count(a.t, "dead", 0));
+  assert_int_equal(1, cj_test_committed(a.t, "notif", 0));
+  alerts_close(&a);
+}
+
+/* What is restored ends at the committed offset, though the fetcher's position is past the holes
+ * behind it already: a store that said more would be ahead of the group, and be rebuilt. */
+static void a_restored_store_is_not_ahead_of_the_group(void **state) {
+  (void)state;
+  alerts a = alerts_open(INNER, 1, WITH("commit.interval.ms", "600000"));
+  alerts_price(&a, "X", "1", 1);
+  alerts_run(&a);
+  cj_test_commit(a.t);
+  cj_test_crash_member(a.t, "a");
+  cj_test_wipe_member(a.t, "a");
+  cj_test_advance(a.t, 60000);
+  cj_test_gap(a.t, "price", 0, 5);
+  alerts_run(&a);
+  assert_int_equal(1, cj_test_metric(a.t, "restored", NULL));
+  cj_test_crash_member(a.t, "a"); /* the position behind the holes was not committed */
+  assert_int_equal(1, cj_test_committed(a.t, "price", 0));
+  cj_test_advance(a.t, 60000);
+  alerts_run(&a);
+  assert_int_equal(0, cj_test_logged(a.t, "rebuilt"));
+  assert_int_equal(0, cj_test_metric(a.t, "restored", NULL));
+  cj_test_commit(a.t);
+  assert_int_equal(6, cj_test_committed(a.t, "price", 0));
+  assert_string_equal("1", alerts_row(&a, "X"));
+  alerts_close(&a);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_commit_waits_for_the_dead_letter_of_a_failed_output),
+      cmocka_unit_test(a_restored_store_is_not_ahead_of_the_group),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
