@@ -60,31 +60,31 @@ static void free_app(cj_app *app) {
   cj_free(app);
 }
 
-static cj_error *new_app(const cj_plan *plan, const cj_config *config, cj_app **out) {
+/* Without the plan, which stays the caller's until all has gone well. NULL: *error is set. */
+static cj_app *new_app(const cj_plan *plan, const cj_config *config, cj_error **error) {
   cj_app *app = cj_alloc(sizeof *app);
-  if (!app) return cj_error_no_memory();
-  cj_error *error = init_locks(app);
+  if (!app) {
+    *error = cj_error_no_memory();
+    return NULL;
+  }
+  *error = init_locks(app);
   app->config = cj_config_copy(config);
-  if (!error && !app->config) error = cj_error_no_memory();
-  if (!error) error = cj_config_settings(app->config, &app->settings);
-  if (!error) error = check_against_plan(plan, &app->settings);
-  if (error)
-    free_app(app);
-  else
-    *out = app;
-  return error;
+  if (!*error && !app->config) *error = cj_error_no_memory();
+  if (!*error) *error = cj_config_settings(app->config, &app->settings);
+  if (!*error) *error = check_against_plan(plan, &app->settings);
+  if (!*error) return app;
+  free_app(app);
+  return NULL;
 }
 
 cj_error *cj_app_new_sized(cj_plan *plan, const cj_config *config, const cj_app_options *options,
                            size_t size, cj_app **out) {
   if (!plan || !config || !out)
     return cj_error_new(CJ_ERR_ARGUMENT, NULL,
-                        "cj_app_new takes a plan, a config and a place for "
-                        "the application");
-  *out = NULL;
-  cj_error *error = new_app(plan, config, out);
-  if (error) return error;
-  cj_app *app = *out;
+                        "cj_app_new takes a plan, a config and a place for the application");
+  cj_error *error = NULL;
+  cj_app *app = *out = new_app(plan, config, &error);
+  if (!app) return error;
   app->plan = plan;
   if (options)
     memcpy(&app->options, options, size < sizeof app->options ? size : sizeof app->options);

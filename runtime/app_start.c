@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* From the checklist to running threads, each step undone if a later one fails. */
-#include <stdio.h>
-#include <string.h>
+#include <assert.h>
 
 #include "runtime/app_internal.h"
 #include "runtime/stamp.h"
@@ -46,7 +45,7 @@ cj_error *cj_app_run_check(cj_app *app, cj_check_result *result, cj_io **admin) 
   cj_io *io = NULL;
   cj_error *error = cj_app_new_io(app, client_id, true, &io);
   cj_free(client_id);
-  if (error) return error;
+  if (!io) return error;
   error = cj_check_run_until(io, app->plan, settings, &app->log, stop_asked, app, result);
   if (admin && !error)
     *admin = io;
@@ -72,6 +71,7 @@ static cj_error *new_source(cj_app *app, const cj_app_parts *run, cj_kv_source *
     *source = cj_kv_source_memory();
     return *source ? NULL : cj_error_no_memory();
   }
+  assert(run->check.partition_counts); /* the checklist has passed */
   cj_memory_share share = cj_config_memory(&app->settings);
   cj_rocksdb_options options = {.cache_bytes = share.cache_bytes,
                                 .write_buffer_bytes = share.write_buffer_bytes,

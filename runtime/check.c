@@ -54,7 +54,7 @@ static cj_error *serve(cj_check *c, int64_t until, uint64_t id, cj_io_event *eve
 }
 
 static cj_error *pause_for(cj_check *c, int64_t ms) {
-  cj_io_event event;
+  cj_io_event event = {0};
   bool done;
   int64_t until = now(c) + ms;
   return serve(c, until < c->deadline ? until : c->deadline, 0, &event, &done);
@@ -193,7 +193,7 @@ static cj_error *topic_trouble(const cj_check *c) {
 
 static cj_error *ask_topics(cj_check *c) {
   for (int tries = 1;; tries++) {
-    cj_io_event event;
+    cj_io_event event = {0};
     cj_error *error = ask(c, (cj_io_request){.kind = CJ_REQ_METADATA}, c->deadline, &event);
     if (error) return error;
     for (size_t i = 0; i < c->out->topic_count && !error; i++)
@@ -251,7 +251,7 @@ static const cj_io_offset *take_ends(cj_check *c, const cj_io_event *event) {
 static cj_error *ask_ends(cj_check *c) {
   cj_error *error = list_inputs(c);
   while (!error) {
-    cj_io_event event;
+    cj_io_event event = {0};
     cj_io_request request = {.kind = CJ_REQ_ENDS, .list = c->out->ends, .count = c->out->end_count};
     error = ask(c, request, c->deadline, &event);
     if (error) break;
@@ -283,7 +283,7 @@ void cj_check_break(cj_check *c, cj_point point, cj_error *error, const char *re
 /* The group is described last and for a bounded time: that it cannot be is no reason not to start,
  * the members assert co-location by themselves. */
 static cj_error *ask_group(cj_check *c) {
-  cj_io_event event;
+  cj_io_event event = {0};
   int64_t until = now(c) + c->settings->request_timeout_ms;
   cj_error *why = ask(c, (cj_io_request){.kind = CJ_REQ_GROUP},
                       until < c->deadline ? until : c->deadline, &event);

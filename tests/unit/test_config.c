@@ -288,10 +288,14 @@ static void test_defaults_that_depend(void **state) {
   cj_config_destroy(config);
 }
 
+static char *saved(const char *name) {
+  const char *value = getenv(name);
+  return value ? strdup(value) : NULL;
+}
+
 static void test_state_dir_comes_from_the_environment(void **state) {
   (void)state;
-  char *home = getenv("HOME") ? strdup(getenv("HOME")) : NULL;
-  char *xdg = getenv("XDG_STATE_HOME") ? strdup(getenv("XDG_STATE_HOME")) : NULL;
+  char *home = saved("HOME"), *xdg = saved("XDG_STATE_HOME");
   setenv("XDG_STATE_HOME", "/var/state", 1);
   setenv("HOME", "/home/me", 1);
   cj_config *config = fresh();
