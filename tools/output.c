@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One write(2) a line. A buffer would be cheaper (a line costs about a microsecond this way), but
- * the runtime commits when it wants to and tells nobody before: what is in a buffer then is lost by
- * a crash although its offset is committed. */
+/* One write(2) a line. A buffer would be cheaper (the calls were seen to take as long as the join
+ * itself), but the runtime commits when it wants to and tells nobody before: what is in a buffer
+ * then is lost by a crash although its offset is committed. */
 #include "tools/output.h"
 
 #include <errno.h>

@@ -148,6 +148,51 @@ static void json_escapes_every_control_character(void **state) {
   cj_buf_free(&out);
 }
 
+/* The base64 of a part, decoded. */
+static size_t unbase64(const char *text, unsigned char *out) {
+  static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  size_t len = 0;
+  unsigned bits = 0, group = 0;
+  for (; *text && *text != '='; text++) {
+    group = group << 6 | (unsigned)(strchr(alphabet, *text) - alphabet);
+    bits += 6;
+    if (bits >= 8) out[len++] = (unsigned char)(group >> (bits -= 8));
+  }
+  return len;
+}
+
+/* Whatever the bytes are, a JSON reader gets them back: jansson is the judge. */
+static void json_gives_every_byte_back(void **state) {
+  (void)state;
+  uint32_t chance = 1;
+  for (int round = 0; round < 5000; round++) {
+    unsigned char bytes[24], back[32];
+    size_t len = (size_t)round % sizeof bytes;
+    for (size_t i = 0; i < len; i++) {
+      chance = chance * 1664525 + 1013904223;
+      /* Every other round ASCII, most of which is text, quotes and backslashes among it. */
+      bytes[i] = (unsigned char)(chance >> 24 & (round % 2 ? 0x7f : 0xff));
+    }
+    tool_joined joined = {.topic = "t", .stream = cj_bytes_of(bytes, len)};
+    cj_buf out = CJ_BUF_INIT;
+    assert_true(tool_joined_json(&joined, &out));
+    json_t *object = json_loadb((const char *)out.data, out.len, JSON_ALLOW_NUL, NULL);
+    assert_non_null(object);
+    json_t *value = json_object_get(object, "stream");
+    json_t *encoded = json_object_get(value, "base64");
+    assert_true(json_is_string(encoded) == !tool_utf8_valid(bytes, len));
+    if (encoded) {
+      assert_int_equal(unbase64(json_string_value(encoded), back), len);
+      assert_memory_equal(back, bytes, len);
+    } else {
+      assert_int_equal(json_string_length(value), len);
+      assert_memory_equal(json_string_value(value), bytes, len);
+    }
+    json_decref(object);
+    cj_buf_free(&out);
+  }
+}
+
 static void json_appends(void **state) {
   (void)state;
   tool_joined joined = {.topic = "t"};
@@ -212,6 +257,7 @@ int main(void) {
       cmocka_unit_test(json_has_exactly_the_members),
       cmocka_unit_test(json_tells_null_empty_and_bytes_apart),
       cmocka_unit_test(json_escapes_every_control_character),
+      cmocka_unit_test(json_gives_every_byte_back),
       cmocka_unit_test(json_appends),
       cmocka_unit_test(tsv_has_seven_fields),
       cmocka_unit_test(tsv_escapes_what_is_not_text),
