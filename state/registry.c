@@ -77,10 +77,8 @@ static void remove_entry(cj_registry *self, cj_store_entry *entry) {
 /* ---- jobs: at most one for an entry ---- */
 
 static void enqueue(cj_registry *self, cj_store_entry *entry, int64_t due_ms) {
-  if (entry->busy) {
-    entry->again = true;
-    return;
-  }
+  /* Who works on it looks again each time it has let go of the lock. */
+  if (entry->busy) return;
   if (!entry->queued) {
     cj_store_entry **at = &self->jobs;
     while (*at)
@@ -249,14 +247,10 @@ static bool step(cj_state *state, cj_store_entry *entry, int64_t *due_ms) {
 }
 
 static void run_job(cj_state *state, cj_store_entry *entry) {
-  int64_t due_ms;
+  int64_t due_ms = INT64_MAX;
   entry->busy = true;
-  do {
+  while (step(state, entry, &due_ms))
     due_ms = INT64_MAX;
-    entry->again = false;
-    while (step(state, entry, &due_ms))
-      due_ms = INT64_MAX;
-  } while (entry->again);
   entry->busy = false;
   if (!entry->store && !entry->waiting)
     remove_entry(&state->registry, entry);
@@ -392,7 +386,7 @@ cj_store_ticket *cj_state_acquire(cj_state *state, const cj_fingerprint *fingerp
     if (!entry) entry = add_entry(state, fingerprint);
   }
   ticket->entry = entry;
-  if (entry && entry->store && !entry->owned && !entry->busy && !entry->waiting &&
+  if (entry && entry->store && !entry->owned && !entry->waiting &&
       cj_fingerprint_equal(fingerprint, entry->fingerprint)) {
     give(ticket);
     ticket->ticket_state = CJ_TICKET_READY;

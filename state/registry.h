@@ -39,7 +39,6 @@ typedef struct cj_store_entry {
   int pins;
   bool owned, readable;
   bool queued, busy;
-  bool again; /* something changed while it was busy */
 } cj_store_entry;
 
 #define CJ_REGISTRY_BUCKETS 256

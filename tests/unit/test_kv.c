@@ -368,6 +368,21 @@ static void a_logged_write_after_bulk_survives(void **state) {
   kv_assert_scan(f->kv, "", "a=logged b=logged ");
 }
 
+static void what_is_deleted_takes_no_memory(void **state) {
+  kv_fixture *f = *state;
+  for (int i = 0; i < 100; i++) {
+    char key[16];
+    snprintf(key, sizeof key, "key-%d", i);
+    kv_put(f->kv, key, "value");
+    kv_delete_with(f->kv, key, i % 2);
+  }
+  assert_no_error(f->kv->ops->flush(f->kv));
+  assert_int_equal(f->kv->ops->memory(f->kv), 0);
+  kv_put(f->kv, "a", "1");
+  kv_delete_with(f->kv, "a", false);
+  assert_int_equal(f->kv->ops->memory(f->kv), 0);
+}
+
 static void a_handle_is_dead_after_a_crash(void **state) {
   kv_fixture *f = *state;
   kv_put(f->kv, "a", "1");
@@ -424,9 +439,9 @@ int main(void) {
   static const kv_kind rocksdb = {.name = "kv rocksdb", .source = kv_rocksdb};
   const kv_kind *kind = &memory;
   const struct CMUnitTest crashes[] = {
-      CASE(a_crash_takes_bulk_writes_only), CASE(a_crash_brings_back_what_bulk_changed),
-      CASE(a_flush_saves_bulk_writes),      CASE(a_logged_write_after_bulk_survives),
-      CASE(a_handle_is_dead_after_a_crash),
+      CASE(a_crash_takes_bulk_writes_only),  CASE(a_crash_brings_back_what_bulk_changed),
+      CASE(a_flush_saves_bulk_writes),       CASE(a_logged_write_after_bulk_survives),
+      CASE(what_is_deleted_takes_no_memory), CASE(a_handle_is_dead_after_a_crash),
   };
   int failed = run_contract(&memory);
   failed += cmocka_run_group_tests_name("kv memory crash", crashes, NULL, NULL);

@@ -224,6 +224,41 @@ static void a_ticket_may_be_given_up_at_any_time(void **unused) {
   stop(state);
 }
 
+typedef struct {
+  cj_state *state;
+  cj_store_ticket *first, *second;
+} change_of_mind;
+
+static void change_mind(void *user) {
+  change_of_mind *change = user;
+  counting.opening = NULL;
+  cj_ticket_cancel(change->first);
+  change->second = ask(change->state, 3, NULL);
+}
+
+/* The open under way is for nobody then, whether it succeeds or fails. */
+static void a_ticket_may_be_given_up_while_it_is_opened(void **unused) {
+  (void)unused;
+  for (int locked = 0; locked < 2; locked++) {
+    cj_state *state = start(0, 0, 0);
+    cj_kv *holder = NULL;
+    if (locked)
+      assert_no_error(counting.disk->ops->open(counting.disk, "dir/app/notif-3", &holder));
+    change_of_mind change = {.state = state, .first = ask(state, 3, NULL)};
+    counting.opening = change_mind;
+    counting.user = &change;
+    run_all(state);
+    if (locked) {
+      ts_assert_code(cj_ticket_error(change.second), CJ_ERR_STORE_LOCKED);
+      holder->ops->close(holder);
+    } else {
+      assert_int_equal(cj_ticket_poll(change.second), CJ_TICKET_READY);
+      cj_state_release(state, cj_ticket_take(change.second));
+    }
+    stop(state);
+  }
+}
+
 static void the_next_in_line_goes_on(void **unused) {
   (void)unused;
   cj_state *state = start(0, 1000, 0);
@@ -377,6 +412,7 @@ int main(void) {
       cmocka_unit_test(an_idle_store_is_taken_only_as_it_was_opened),
       cmocka_unit_test(an_idle_store_waits_its_time),
       cmocka_unit_test(a_ticket_may_be_given_up_at_any_time),
+      cmocka_unit_test(a_ticket_may_be_given_up_while_it_is_opened),
       cmocka_unit_test(the_next_in_line_goes_on),
       cmocka_unit_test(only_a_published_store_is_pinned),
       cmocka_unit_test(a_store_closes_after_its_last_reader),

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The registry of stores with its pool's threads, workers and readers at the same time. */
+#include <sched.h>
+
 #include "lib/registry_fixture.h"
 
 static cj_task_store *take_waiting(cj_state *state, int32_t partition) {
@@ -144,10 +146,41 @@ static void workers_and_readers_share_the_stores(void **unused) {
   stop(state);
 }
 
+/* Whoever ends a ticket may free what its wake is called with. */
+typedef struct {
+  wake_count entered;
+  int ending, left; /* atomic */
+} slow_wake;
+
+static void wake_slowly(void *user) {
+  slow_wake *slow = user;
+  wake(&slow->entered);
+  while (!__atomic_load_n(&slow->ending, __ATOMIC_ACQUIRE))
+    sched_yield();
+  for (int i = 0; i < 2000; i++)
+    sched_yield();
+  __atomic_store_n(&slow->left, 1, __ATOMIC_RELEASE);
+}
+
+static void a_ticket_ends_after_its_wake(void **unused) {
+  (void)unused;
+  cj_state *state = start(1, 60000, 0);
+  slow_wake slow = {.entered = WAKE_COUNT_INIT};
+  const cj_fingerprint fingerprint = ts_fingerprint();
+  cj_store_ticket *ticket = cj_state_acquire(state, &fingerprint, wake_slowly, &slow);
+  wait_for_wake(&slow.entered);
+  __atomic_store_n(&slow.ending, 1, __ATOMIC_RELEASE);
+  cj_task_store *store = cj_ticket_take(ticket);
+  assert_true(__atomic_load_n(&slow.left, __ATOMIC_ACQUIRE));
+  cj_state_release(state, store);
+  stop(state);
+}
+
 int main(void) {
   const struct CMUnitTest cases[] = {
       cmocka_unit_test(a_lock_that_goes_is_waited_for),
       cmocka_unit_test(a_store_goes_back_and_forth),
+      cmocka_unit_test(a_ticket_ends_after_its_wake),
       cmocka_unit_test(workers_and_readers_share_the_stores),
   };
   return cmocka_run_group_tests(cases, NULL, NULL);
