@@ -23,7 +23,7 @@ typedef struct {
   char *name;
   cj_log log;
   cj_kv_source *disk;
-  bool running, frozen;
+  bool running, frozen, stalled;
   cj_state *state;
   cj_test_worker *workers;
   size_t worker_count;

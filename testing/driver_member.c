@@ -202,7 +202,7 @@ void cj_driver_member_end(cj_test_member *member, bool crash) {
   member->worker_count = 0;
   if (member->state) cj_state_close(member->state);
   member->state = NULL;
-  member->running = member->frozen = false;
+  member->running = member->frozen = member->stalled = false;
 }
 
 void cj_driver_member_free(cj_test_member *member) {
@@ -215,7 +215,8 @@ void cj_driver_member_free(cj_test_member *member) {
 
 void cj_test_stop_member(cj_test *t, const char *name) {
   cj_test_member *member = member_running(t, name);
-  if (member->frozen) cj_world_misuse("member %s is frozen: it cannot stop by itself", name);
+  if (member->frozen || member->stalled)
+    cj_world_misuse("member %s stands still: it cannot stop by itself", name);
   for (size_t i = 0; i < member->worker_count; i++)
     cj_worker_stop(member->workers[i].worker);
   int64_t limit = cj_test_now(t) + 10 * t->settings.shutdown_timeout_ms + 60000;
@@ -246,6 +247,14 @@ void cj_test_freeze_member(cj_test *t, const char *name, bool frozen) {
     cj_io_memory_stop_polling(member->workers[i].io, frozen);
 }
 
+void cj_test_stall_member(cj_test *t, const char *name, bool stalled) {
+  cj_test_member *member = member_running(t, name);
+  if (member->stalled == stalled) return;
+  member->stalled = stalled;
+  for (size_t i = 0; i < member->worker_count; i++)
+    cj_io_memory_stall(member->workers[i].io, stalled);
+}
+
 const cj_error *cj_test_member_error(cj_test *t, const char *name) {
   return member_known(t, name)->error;
 }
@@ -273,7 +282,7 @@ static bool background(cj_test_member *member) {
 }
 
 bool cj_driver_member_step(cj_test_member *member) {
-  if (!member->running) return false;
+  if (!member->running || member->stalled) return false;
   if (member->frozen) return background(member);
   if (cj_state_run_pool(member->state)) return true;
   for (size_t n = 0; n < member->worker_count; n++) {
@@ -298,7 +307,7 @@ bool cj_driver_member_step(cj_test_member *member) {
 
 int64_t cj_driver_member_deadline(const cj_test_member *member) {
   int64_t next = INT64_MAX;
-  if (!member->running || member->frozen) return next;
+  if (!member->running || member->frozen || member->stalled) return next;
   for (size_t i = 0; i < member->worker_count; i++)
     if (!member->workers[i].finished && member->workers[i].deadline < next)
       next = member->workers[i].deadline;

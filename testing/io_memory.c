@@ -192,12 +192,8 @@ int64_t cj_memory_io_deadline(const cj_memory_io *io) {
   if (io->crashed || io->stalled) return INT64_MAX;
   int64_t next = cj_memory_request_deadline(io), at = cj_memory_data_deadline(io);
   if (at < next) next = at;
-  if (io->join == CJ_JOIN_OUT && io->group && io->retry_at > io->world->clock &&
-      io->retry_at < next)
-    next = io->retry_at;
-  if (io->polling_stopped_at >= 0 && io->group && io->member_id &&
-      io->polling_stopped_at + io->max_poll_ms < next)
-    next = io->polling_stopped_at + io->max_poll_ms;
+  at = cj_memory_group_deadline(io);
+  if (at < next) next = at;
   return next;
 }
 
@@ -230,6 +226,8 @@ void cj_io_memory_stall(cj_io *base, bool stalled) {
   io->stalled = stalled;
   cj_world_member *member = io->group ? cj_group_find(io->group, io->member_id) : NULL;
   if (member) member->silent_since = stalled ? io->world->clock : -1;
+  /* It goes on in the belief that nothing has happened. */
+  io->next_heartbeat = io->world->clock + io->heartbeat_ms;
 }
 
 void cj_io_memory_fail(cj_io *base, cj_io_code code, bool fatal, const char *text) {
@@ -319,6 +317,7 @@ static int64_t property(const cj_settings *settings, const char *name, int64_t o
 static void limits_set(cj_memory_io *io, const cj_settings *settings) {
   io->session_timeout_ms = property(settings, "session.timeout.ms", 45000);
   io->max_poll_ms = property(settings, "max.poll.interval.ms", 300000);
+  io->heartbeat_ms = property(settings, "heartbeat.interval.ms", 0);
   io->message_timeout_ms = property(settings, "message.timeout.ms", 300000);
   io->message_max_bytes = (size_t)property(settings, "message.max.bytes", 1000000);
   io->queue_limit = (size_t)property(settings, "queue.buffering.max.messages", 100000);

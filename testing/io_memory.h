@@ -4,7 +4,8 @@
  * not poll: outputs are acknowledged, requests answered, the group's protocol spoken.
  *
  * Of `rd.` properties it knows session.timeout.ms, max.poll.interval.ms, message.timeout.ms,
- * message.max.bytes and queue.buffering.max.messages. Misuse that hangs or corrupts librdkafka
+ * message.max.bytes, queue.buffering.max.messages, and heartbeat.interval.ms, which is 0 unless it
+ * is set: what happens in the group is noticed at once. Misuse that hangs or corrupts librdkafka
  * (an entry that is not released before its partition leaves, a revoke answered by a full list)
  * aborts with what is wrong. */
 #ifndef CJ_IO_MEMORY_H

@@ -73,6 +73,7 @@ static void tell_assignment(cj_memory_io *io, const cj_world_member *member) {
   event->event.count = io->dealt_count;
   io->assign_due = true;
   io->join = CJ_JOIN_STEADY;
+  io->next_heartbeat = io->world->clock + io->heartbeat_ms;
 }
 
 static void tell_revocation(cj_memory_io *io) {
@@ -149,8 +150,17 @@ static bool waiting(cj_memory_io *io, cj_world_member *member) {
   return true;
 }
 
+/* A member that has what it was dealt learns of anything by its heartbeats. */
+static bool between_heartbeats(cj_memory_io *io) {
+  if (io->heartbeat_ms == 0 || io->join != CJ_JOIN_STEADY || io->closing || io->max_poll_exceeded)
+    return false;
+  if (io->world->clock < io->next_heartbeat) return true;
+  io->next_heartbeat = io->world->clock + io->heartbeat_ms;
+  return false;
+}
+
 bool cj_memory_group_tick(cj_memory_io *io) {
-  if (!io->group || io->join == CJ_JOIN_LEFT) return false;
+  if (!io->group || io->join == CJ_JOIN_LEFT || between_heartbeats(io)) return false;
   bool noticed = notice_eviction(io);
   if (io->assign_due || io->revoke_due) return noticed; /* the application's turn */
   if (io->lost) {
@@ -175,6 +185,25 @@ bool cj_memory_group_tick(cj_memory_io *io) {
     break;
   }
   return noticed;
+}
+
+/* Is there something that the next heartbeat would tell? */
+static bool news(const cj_memory_io *io) {
+  const cj_world_member *member = cj_group_find(io->group, io->member_id);
+  return !member || (io->group->state == CJ_GROUP_PREPARING && !member->joined);
+}
+
+int64_t cj_memory_group_deadline(const cj_memory_io *io) {
+  int64_t next = INT64_MAX, now = io->world->clock;
+  if (!io->group) return next;
+  if (io->join == CJ_JOIN_OUT && io->retry_at > now) next = io->retry_at;
+  if (io->join == CJ_JOIN_STEADY && io->next_heartbeat > now && io->next_heartbeat < next &&
+      news(io))
+    next = io->next_heartbeat;
+  bool left_alone = io->polling_stopped_at >= 0 && io->member_id;
+  if (left_alone && io->polling_stopped_at + io->max_poll_ms < next)
+    next = io->polling_stopped_at + io->max_poll_ms;
+  return next;
 }
 
 void cj_memory_group_assigned(cj_memory_io *io) {

@@ -63,7 +63,7 @@ struct cj_memory_io {
   size_t topic_count;
   char *client_id, *group_id;
   const char *protocol;
-  int64_t session_timeout_ms, max_poll_ms, message_timeout_ms;
+  int64_t session_timeout_ms, max_poll_ms, message_timeout_ms, heartbeat_ms;
   size_t message_max_bytes, queue_limit;
   /* events */
   cj_memory_event *events; /* a queue, oldest first */
@@ -88,6 +88,7 @@ struct cj_memory_io {
   bool assign_due, revoke_due; /* events queued or given out, and not answered */
   bool assign_out, revoke_out; /* those that were given out */
   bool lost, closing;
+  int64_t next_heartbeat;               /* world->clock: before it nothing is noticed */
   bool max_poll_exceeded;               /* has left, and does not know it yet */
   int64_t polling_stopped_at, retry_at; /* world->clock; -1: it polls */
 };
@@ -106,6 +107,7 @@ bool cj_memory_group_tick(cj_memory_io *io);
 void cj_memory_group_assigned(cj_memory_io *io);
 void cj_memory_group_revoked(cj_memory_io *io);
 
+int64_t cj_memory_group_deadline(const cj_memory_io *io);
 int64_t cj_memory_data_deadline(const cj_memory_io *io);
 int64_t cj_memory_request_deadline(const cj_memory_io *io);
 bool cj_memory_request_ready(const cj_memory_io *io); /* is there one to be answered now? */

@@ -114,6 +114,10 @@ CJ_API void cj_test_wipe_member(cj_test *t, const char *member);
 /* While true the member does not run, as when a callback blocks: it is evicted from its group after
  * max.poll.interval.ms (rd.max.poll.interval.ms, 300,000), and learns it when it goes on. */
 CJ_API void cj_test_freeze_member(cj_test *t, const char *member, bool frozen);
+/* While true its whole process stands still, as under SIGSTOP: heartbeats end too, and the group
+ * takes it for dead after session.timeout.ms (rd.session.timeout.ms, 45,000). It learns that at its
+ * first heartbeat afterwards (rd.heartbeat.interval.ms; here 0, at once, unless it is set). */
+CJ_API void cj_test_stall_member(cj_test *t, const char *member, bool stalled);
 /* The error that stopped a member, or NULL; owned by the member. */
 CJ_API const cj_error *cj_test_member_error(cj_test *t, const char *member);
 /* The member that owns the index of the first co-partitioned set, or NULL. One that was evicted and

@@ -26,7 +26,7 @@ typedef struct {
   naive_record stream[MAX_PARTITIONS][MAX_RECORDS], prices[MAX_PARTITIONS][MAX_RECORDS];
   naive_log streams[MAX_PARTITIONS], tables[MAX_PARTITIONS];
   int next_value, burst;
-  bool running[MEMBERS], frozen[MEMBERS], down;
+  bool running[MEMBERS], frozen[MEMBERS], stalled[MEMBERS], down;
   int64_t committed[2][MAX_PARTITIONS];
   int outputs[2 * MAX_RECORDS]; /* how often the output of each stream value was seen */
 } run;
@@ -100,11 +100,11 @@ static void start(run *r, uint32_t m) {
   if (r->running[m] || r->down) return;
   alerts_start(&r->a, members[m]);
   r->running[m] = true;
-  r->frozen[m] = false;
+  r->frozen[m] = r->stalled[m] = false;
 }
 
 static void stop(run *r, uint32_t m) {
-  if (!r->running[m] || r->frozen[m] || r->down) return;
+  if (!r->running[m] || r->frozen[m] || r->stalled[m] || r->down) return;
   cj_test_stop_member(r->a.t, members[m]);
   r->running[m] = false;
 }
@@ -138,9 +138,19 @@ static void hold(run *r, const char *topic) {
   cj_test_hold(r->a.t, topic, p, draw(r, 2));
 }
 
-static void freeze_or_thaw(run *r) {
+static void stall(run *r, uint32_t m, bool stalled) {
+  if (!r->running[m]) return;
+  cj_test_stall_member(r->a.t, members[m], stalled);
+  r->stalled[m] = stalled;
+}
+
+static void stop_or_go_on(run *r) {
   uint32_t m = draw(r, MEMBERS);
-  freeze(r, m, draw(r, 2));
+  bool whole = draw(r, 2), still = draw(r, 2);
+  if (whole)
+    stall(r, m, still);
+  else
+    freeze(r, m, still);
 }
 
 static void calm_thing(run *r) {
@@ -181,7 +191,7 @@ static void stormy_thing(run *r) {
     crash(r, draw(r, MEMBERS));
     break;
   case 1:
-    freeze_or_thaw(r);
+    stop_or_go_on(r);
     break;
   case 2:
     brokers(r, draw(r, 3) > 0);
@@ -285,11 +295,12 @@ static void begin(run *r, uint32_t seed, bool stormy) {
   }
   const char *assignment = draw(r, 2) ? "range" : "spread";
   const char *threads = draw(r, 3) ? "1" : "2";
+  const char *heartbeat_ms = draw(r, 2) ? "1" : "3000";
   const char *idle_ms = draw(r, 4) ? "0" : "50";
   r->a = alerts_open(r->join, r->partitions,
                      WITH("assignment", assignment, "threads", threads, "max.task.idle.ms", idle_ms,
-                          "rd.max.poll.interval.ms", "60000", "log.level",
-                          replaying ? "debug" : "info"));
+                          "rd.max.poll.interval.ms", "60000", "rd.heartbeat.interval.ms",
+                          heartbeat_ms, "log.level", replaying ? "debug" : "info"));
   for (int32_t p = 0; p < r->partitions; p++) {
     int64_t hole = draw(r, 100);
     const char *topic = any_input(r);
@@ -307,8 +318,10 @@ static void finish(run *r) {
     cj_test_hold(r->a.t, "price", p, false);
     cj_test_hold(r->a.t, "alerts", p, false);
   }
-  for (uint32_t m = 0; m < MEMBERS; m++)
+  for (uint32_t m = 0; m < MEMBERS; m++) {
     freeze(r, m, false);
+    stall(r, m, false);
+  }
   start(r, draw(r, MEMBERS));
   /* Requests that are still to go unanswered take request.timeout.ms each. */
   cj_test_advance(r->a.t, 300000);

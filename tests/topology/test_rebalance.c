@@ -25,7 +25,7 @@ static void a_round(alerts *a, int round) {
 
 /* How often this round's output of the key is there; any other value than the right one fails. */
 static int outputs_of(const alerts *a, int32_t partitions, int round, int k) {
-  char wanted[40], prefix[24];
+  char wanted[64], prefix[40];
   snprintf(wanted, sizeof wanted, "r%d.%d+p%d", round, k, k);
   snprintf(prefix, sizeof prefix, "r%d.%d+", round, k);
   int found = 0;
@@ -270,6 +270,7 @@ static void a_frozen_member_loses_its_tasks(void **state) {
   cj_test_settle(a.t);
   cj_test_commit(a.t);
   alerts_well(&a, "a");
+  assert_int_equal(1, cj_test_logged(a.t, "closed (lost)")); /* another may need its store */
   all_owned(&a, 1);
   assert_int_equal(2, cj_test_committed(a.t, "notif", 0));
   assert_int_equal(2, cj_test_committed(a.t, "price", 0));
@@ -277,6 +278,34 @@ static void a_frozen_member_loses_its_tasks(void **state) {
   cj_test_stop_member(a.t, cj_test_owner(a.t, 0));
   cj_test_settle(a.t);
   assert_string_equal("2", alerts_row(&a, "X"));
+  alerts_close(&a);
+}
+
+/* The group took it for dead while its process stood still. Until its next heartbeat it believes
+ * that it owns its tasks; the first commit tells it better: from there on it does nothing. */
+static void a_stalled_member_does_nothing_once_it_was_told(void **state) {
+  (void)state;
+  alerts a = alerts_open(
+      INNER, 1, WITH("rd.session.timeout.ms", "10000", "rd.heartbeat.interval.ms", "3000"));
+  alerts_price(&a, "X", "1", 1);
+  alerts_run(&a);
+  cj_test_commit(a.t);
+  cj_test_stall_member(a.t, "a", true);
+  alerts_start(&a, "b");
+  cj_test_advance(a.t, 13000);
+  assert_int_equal(1, owned_by(&a, 1, "b"));
+  cj_test_stall_member(a.t, "a", false);
+  alerts_notif(&a, "X", "n1", 2);
+  cj_test_advance(a.t, 1500);
+  assert_alerts(&a, "n1+1 n1+1"); /* both have done it, and both have tried to commit */
+  assert_int_equal(1, cj_test_committed(a.t, "notif", 0));
+  alerts_notif(&a, "X", "n2", 3);
+  cj_test_settle(a.t);
+  assert_alerts(&a, "n1+1 n1+1 n2+1");
+  cj_test_advance(a.t, 10000);
+  all_owned(&a, 1);
+  assert_alerts(&a, "n1+1 n1+1 n2+1");
+  assert_int_equal(2, cj_test_committed(a.t, "notif", 0));
   alerts_close(&a);
 }
 
@@ -407,6 +436,7 @@ int main(void) {
       cmocka_unit_test(a_revoke_commits),
       cmocka_unit_test(a_suspended_task_does_not_trust_an_old_store),
       cmocka_unit_test(a_frozen_member_loses_its_tasks),
+      cmocka_unit_test(a_stalled_member_does_nothing_once_it_was_told),
       cmocka_unit_test(an_evicted_member_drops_what_was_not_committed),
       cmocka_unit_test(a_revoke_over_its_budget_does_not_commit),
       cmocka_unit_test(crashes_one_after_the_other),
