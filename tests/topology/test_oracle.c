@@ -8,7 +8,8 @@
  * Timestamps are in any order within a burst, and grow from burst to burst, so that there is one
  * right answer however often work is done again.
  *
- * To replay one run: test_oracle calm|stormy SEED. */
+ * To replay a run with its log lines: COJOIN_TEST_LOG=1 test_oracle calm|stormy SEED; to make more
+ * of them: test_oracle calm|stormy FROM TO. */
 #include <stdlib.h>
 
 #include "lib/alerts.h"
@@ -354,29 +355,30 @@ static void one_run(run *r, uint32_t seed, bool stormy) {
   alerts_close(&r->a);
 }
 
-static void several(bool stormy, uint32_t seeds) {
+static void several(bool stormy, uint32_t from, uint32_t to) {
   static run r;
-  for (uint32_t seed = 1; seed <= seeds; seed++)
+  for (uint32_t seed = from; seed <= to; seed++)
     one_run(&r, seed, stormy);
 }
 
 static void calm_runs_give_every_output_once(void **state) {
   (void)state;
-  several(false, 200);
+  several(false, 1, 200);
 }
 
 static void stormy_runs_lose_nothing(void **state) {
   (void)state;
-  several(true, 200);
+  several(true, 1, 200);
 }
 
-static bool replay_stormy;
-static uint32_t replay_seed;
+static struct {
+  bool stormy;
+  uint32_t from, to;
+} asked;
 
-static void replay(void **state) {
+static void runs_asked_for(void **state) {
   (void)state;
-  static run r;
-  one_run(&r, replay_seed, replay_stormy);
+  several(asked.stormy, asked.from, asked.to);
 }
 
 int main(int argc, char **argv) {
@@ -384,10 +386,11 @@ int main(int argc, char **argv) {
       cmocka_unit_test(calm_runs_give_every_output_once),
       cmocka_unit_test(stormy_runs_lose_nothing),
   };
-  const struct CMUnitTest one[] = {cmocka_unit_test(replay)};
+  const struct CMUnitTest more[] = {cmocka_unit_test(runs_asked_for)};
   if (argc < 3) return cmocka_run_group_tests(tests, NULL, NULL);
-  replaying = true;
-  replay_stormy = strcmp(argv[1], "stormy") == 0;
-  replay_seed = (uint32_t)strtoul(argv[2], NULL, 10);
-  return cmocka_run_group_tests(one, NULL, NULL);
+  asked.stormy = strcmp(argv[1], "stormy") == 0;
+  asked.from = asked.to = (uint32_t)strtoul(argv[2], NULL, 10);
+  if (argc > 3) asked.to = (uint32_t)strtoul(argv[3], NULL, 10);
+  replaying = asked.from == asked.to;
+  return cmocka_run_group_tests(more, NULL, NULL);
 }
