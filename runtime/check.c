@@ -104,26 +104,26 @@ static cj_error *refusal(cj_check *c, const cj_io_request *request, const cj_io_
 }
 
 /* Asks until there is an answer, `until` at most. The event is valid until the io is polled. */
-static cj_error *ask(cj_check *c, cj_io_request request, int64_t until, cj_io_event *event) {
+static cj_error *ask(cj_check *c, cj_io_request *request, int64_t until, cj_io_event *event) {
   int64_t begun = now(c), wait_ms = PAUSE_MS;
   int others = 0;
   for (;;) {
     int64_t left = until - now(c);
-    if (left <= 0) return gave_up(c, request.kind, CJ_IO_OK, now(c) - begun);
-    request.id = ++c->id;
-    request.timeout_ms =
+    if (left <= 0) return gave_up(c, request->kind, CJ_IO_OK, now(c) - begun);
+    request->id = ++c->id;
+    request->timeout_ms =
         left < c->settings->request_timeout_ms ? left : c->settings->request_timeout_ms;
-    cj_error *error = c->io->ops->submit(c->io, &request);
+    cj_error *error = c->io->ops->submit(c->io, request);
     bool done = false;
-    if (!error) error = serve(c, until, request.id, event, &done);
+    if (!error) error = serve(c, until, request->id, event, &done);
     if (error) return error;
     if (!done) continue;
     if (event->code == CJ_IO_OK) return NULL;
-    error = refusal(c, &request, event, &others);
+    error = refusal(c, request, event, &others);
     if (error) return error;
     if (!c->told)
       cj_logf(c->log, CJ_LOG_WARN, "checklist: no answer with %s yet, trying on for %lld ms: %s",
-              request_name(request.kind), (long long)(until - now(c)), cj_error_message(c->cause));
+              request_name(request->kind), (long long)(until - now(c)), cj_error_message(c->cause));
     c->told = true;
     error = pause_for(c, wait_ms);
     if (error) return error;
@@ -194,7 +194,7 @@ static cj_error *topic_trouble(const cj_check *c) {
 static cj_error *ask_topics(cj_check *c) {
   for (int tries = 1;; tries++) {
     cj_io_event event = {0};
-    cj_error *error = ask(c, (cj_io_request){.kind = CJ_REQ_METADATA}, c->deadline, &event);
+    cj_error *error = ask(c, &(cj_io_request){.kind = CJ_REQ_METADATA}, c->deadline, &event);
     if (error) return error;
     for (size_t i = 0; i < c->out->topic_count && !error; i++)
       error = look_up(c, i, &event);
@@ -253,7 +253,7 @@ static cj_error *ask_ends(cj_check *c) {
   while (!error) {
     cj_io_event event = {0};
     cj_io_request request = {.kind = CJ_REQ_ENDS, .list = c->out->ends, .count = c->out->end_count};
-    error = ask(c, request, c->deadline, &event);
+    error = ask(c, &request, c->deadline, &event);
     if (error) break;
     const cj_io_offset *without = take_ends(c, &event);
     if (!without) return NULL;
@@ -285,7 +285,7 @@ void cj_check_break(cj_check *c, cj_point point, cj_error *error, const char *re
 static cj_error *ask_group(cj_check *c) {
   cj_io_event event = {0};
   int64_t until = now(c) + c->settings->request_timeout_ms;
-  cj_error *why = ask(c, (cj_io_request){.kind = CJ_REQ_GROUP},
+  cj_error *why = ask(c, &(cj_io_request){.kind = CJ_REQ_GROUP},
                       until < c->deadline ? until : c->deadline, &event);
   cj_code code = cj_error_code(why);
   if (why && code != CJ_ERR_KAFKA && code != CJ_ERR_BROKER) return why;
