@@ -4,6 +4,8 @@
 #ifndef CJ_TEST_STORE_DIR_H
 #define CJ_TEST_STORE_DIR_H
 
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -48,6 +50,7 @@ static inline store_child store_child_start(char *const argv[]) {
   store_child child = {.pid = fork(), .out = ends[0]};
   if (child.pid < 0) abort();
   if (child.pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails does not clean up */
     dup2(ends[1], STDOUT_FILENO);
     close(ends[0]);
     close(ends[1]);
