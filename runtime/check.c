@@ -121,7 +121,7 @@ static cj_error *ask(cj_check *c, cj_io_request *request, int64_t until, cj_io_e
     if (event->code == CJ_IO_OK) return NULL;
     error = refusal(c, request, event, &others);
     if (error) return error;
-    if (!c->told)
+    if (!c->told && now(c) < until)
       cj_logf(c->log, CJ_LOG_WARN, "checklist: no answer with %s yet, trying on for %lld ms: %s",
               request_name(request->kind), (long long)(until - now(c)), cj_error_message(c->cause));
     c->told = true;
