@@ -98,21 +98,25 @@ bool tool_create_topic(rd_kafka_t *rk, const char *topic, int partitions) {
   return ok;
 }
 
-bool tool_delete_topics(rd_kafka_t *rk, const tool_strings *topics) {
-  rd_kafka_DeleteTopic_t **list = tool_alloc(topics->count * sizeof *list);
-  for (size_t i = 0; i < topics->count; i++)
-    list[i] = rd_kafka_DeleteTopic_new(topics->items[i]);
+static bool delete_topic(rd_kafka_t *rk, const char *name) {
+  rd_kafka_DeleteTopic_t *topic = rd_kafka_DeleteTopic_new(name);
   request r = request_new(rk, RD_KAFKA_ADMIN_OP_DELETETOPICS);
-  rd_kafka_DeleteTopics(rk, list, topics->count, r.options, r.queue);
-  rd_kafka_event_t *event = request_wait(&r, "deleting topics");
-  rd_kafka_DeleteTopic_destroy_array(list, topics->count);
-  free(list);
+  rd_kafka_DeleteTopics(rk, &topic, 1, r.options, r.queue);
+  rd_kafka_event_t *event = request_wait(&r, "deleting a topic");
+  rd_kafka_DeleteTopic_destroy(topic);
   if (!event) return false;
   size_t count;
   const rd_kafka_topic_result_t **results =
       rd_kafka_DeleteTopics_result_topics(rd_kafka_event_DeleteTopics_result(event), &count);
   bool ok = topic_results(results, count, "deleted");
   rd_kafka_event_destroy(event);
+  return ok;
+}
+
+bool tool_delete_topics(rd_kafka_t *rk, const tool_strings *topics) {
+  bool ok = true;
+  for (size_t i = 0; i < topics->count; i++)
+    if (!delete_topic(rk, topics->items[i])) ok = false;
   return ok;
 }
 

@@ -98,14 +98,14 @@ static cj_verdict join_price(cj_ctx *ctx, const cj_record *record, const cj_row 
 static cj_verdict keep_crossings(cj_ctx *ctx, const cj_record *record) {
   alert_run *run = cj_ctx_user(ctx);
   alert_state *state = cj_ctx_task_state(ctx);
-  char text[32];
-  unsigned alert;
-  int price;
+  char text[32], *end;
   if (!state) return cj_ctx_fail(ctx, "no memory left");
   if (record->value.len >= sizeof text) return cj_ctx_fail(ctx, "not an alert of the demo");
   memcpy(text, record->value.data, record->value.len);
   text[record->value.len] = '\0';
-  if (sscanf(text, "%u %d", &alert, &price) != 2 || alert >= ALERTS)
+  unsigned long alert = strtoul(text, &end, 10);
+  int price = (int)strtol(end, NULL, 10);
+  if (end == text || alert >= ALERTS)
     return cj_ctx_fail(ctx, "not an alert of the demo: \"%s\"", text);
   int before = state->last[alert];
   state->last[alert] = price;
@@ -168,7 +168,7 @@ static bool run_ticks(demo_app *app, alert_run *run, demo_cluster *cluster, cons
                       const char *alert_topic) {
   int64_t end = demo_tick_ms() + DEMO_TIMEOUT_MS;
   for (int tick = 0; tick < TICKS; tick++) {
-    if (!send_tick(cluster, prices, alert_topic, tick, run->start_ms + tick * TICK_MS))
+    if (!send_tick(cluster, prices, alert_topic, tick, run->start_ms + (int64_t)tick * TICK_MS))
       return false;
     while (answered(run) < (tick + 1) * (int)ALERTS) {
       if (!demo_app_runs(app) || demo_give_up(end, "cojoin answered %d alerts", answered(run)))

@@ -42,10 +42,12 @@ void tool_base64(cj_buf *out, cj_bytes in) {
     unsigned long group = (unsigned long)p[i] << 16;
     if (left > 1) group |= (unsigned long)p[i + 1] << 8;
     if (left > 2) group |= p[i + 2];
-    *to++ = alphabet[group >> 18];
-    *to++ = alphabet[group >> 12 & 63];
-    *to++ = left > 1 ? alphabet[group >> 6 & 63] : '=';
-    *to++ = left > 2 ? alphabet[group & 63] : '=';
+    to[0] = alphabet[group >> 18];
+    to[1] = alphabet[group >> 12 & 63];
+    to[2] = to[3] = '=';
+    if (left > 1) to[2] = alphabet[group >> 6 & 63];
+    if (left > 2) to[3] = alphabet[group & 63];
+    to += 4;
   }
   out->len += (size_t)(to - start);
 }

@@ -5,8 +5,8 @@
 #include <signal.h>
 #include <string.h>
 
-static const tool_command *const commands[] = {&tool_demo, &tool_join, &tool_check, &tool_reset};
-#define COMMAND_COUNT (sizeof commands / sizeof *commands)
+static const tool_command *const commands[] = {&tool_demo, &tool_join, &tool_check, &tool_reset,
+                                               NULL};
 
 static const char exit_help[] =
     "Exit codes: 0 done; 1 could not run (usage, connection, a failure on the way); 2 the "
@@ -18,8 +18,8 @@ static void print_help(void) {
         "Joins Kafka topics in the application's own process: checks, joins and shows.\n\n"
         "Commands:\n",
         stdout);
-  for (size_t i = 0; i < COMMAND_COUNT; i++)
-    printf("  %-7s %s\n", commands[i]->name, commands[i]->summary);
+  for (const tool_command *const *command = commands; *command; command++)
+    printf("  %-7s %s\n", (*command)->name, (*command)->summary);
   fputs("\n`cojoin COMMAND --help` tells more.\n", stdout);
   fputs(exit_help, stdout);
   putchar('\n');
@@ -48,8 +48,8 @@ static tool_exit run_without_command(int argc, char **argv) {
 
 static tool_exit run(int argc, char **argv) {
   if (argc < 2 || argv[1][0] == '-') return run_without_command(argc, argv);
-  for (size_t i = 0; i < COMMAND_COUNT; i++)
-    if (strcmp(argv[1], commands[i]->name) == 0) return commands[i]->run(argc - 1, argv + 1);
+  for (const tool_command *const *command = commands; *command; command++)
+    if (strcmp(argv[1], (*command)->name) == 0) return (*command)->run(argc - 1, argv + 1);
   if (strcmp(argv[1], "help") == 0) {
     print_help();
     return TOOL_DONE;

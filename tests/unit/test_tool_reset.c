@@ -35,7 +35,7 @@ static cj_state *open_state(const char *dir, const char *app_id) {
 static int setup(void **state) {
   fixture *f = calloc(1, sizeof *f);
   assert_non_null(f);
-  strcpy(f->dir, "/tmp/cojoin-test-XXXXXX");
+  snprintf(f->dir, sizeof f->dir, "/tmp/cojoin-test-XXXXXX");
   assert_non_null(mkdtemp(f->dir));
   f->state = open_state(f->dir, "orders");
   *state = f;
