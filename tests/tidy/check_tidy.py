@@ -32,7 +32,9 @@ FOREIGN = {
 }
 BANNED_CALLS = ("strcpy", "strcat", "sprintf", "vsprintf", "gets", "strtok", "rand", "srand", "alloca",
                 "tmpnam", "mktemp")
-# The library allocates through base/alloc.c, so that a test can make every allocation fail.
+# The library allocates through base/alloc.c, so that a test can make every allocation fail; but not
+# those of the simulated broker.
+DOOR = ("base/alloc.c", "testing/world.c")
 ALLOCATION = ("malloc", "calloc", "realloc", "strdup", "strndup", "asprintf", "vasprintf")
 CODE = (".c", ".h", ".cpp", ".hpp")
 NEEDS_SPDX = (*CODE, ".py", ".sh", ".cmake", ".in", ".java", ".xml", ".properties")
@@ -109,7 +111,7 @@ def check_includes(name, text, included):
 def check_calls(name, text):
     folder = name.split("/")[0]
     banned = list(BANNED_CALLS)
-    if folder in LIBRARY and name != "base/alloc.c":
+    if folder in LIBRARY and name not in DOOR:
         banned += ALLOCATION
     pattern = re.compile(r"(?<![\w.>])(" + "|".join(banned) + r")\s*\(")
     for number, line in enumerate(without_comments(text).splitlines(), 1):
@@ -157,8 +159,7 @@ def main():
         print(f"note: {line}")
     for line in problems:
         print(line)
-    print(f"{len(names) - len({p.split(':')[0] for p in problems})} passed, "
-          f"{len({p.split(':')[0] for p in problems})} failed")
+    print(f"{len(names)} files, {len(problems)} problems")
     sys.exit(1 if problems or not names else 0)
 
 
