@@ -36,6 +36,9 @@ static cj_io_code client_code(rd_kafka_resp_err_t err) {
     return CJ_IO_AUTH;
   case RD_KAFKA_RESP_ERR__QUEUE_FULL:
     return CJ_IO_QUEUE_FULL;
+  case RD_KAFKA_RESP_ERR__PURGE_QUEUE:
+  case RD_KAFKA_RESP_ERR__PURGE_INFLIGHT:
+    return CJ_IO_PURGED;
   case RD_KAFKA_RESP_ERR__NOT_IMPLEMENTED:
   case RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE:
     return CJ_IO_UNSUPPORTED;
@@ -149,6 +152,8 @@ const char *cj_io_code_name(cj_io_code code) {
       [CJ_IO_TOO_LARGE] = "the record is too large",
       [CJ_IO_QUEUE_FULL] = "the producer's queue is full",
       [CJ_IO_UNSUPPORTED] = "not supported by this librdkafka or broker",
+      [CJ_IO_ABORTABLE] = "the transaction must be aborted",
+      [CJ_IO_PURGED] = "dropped with its transaction",
       [CJ_IO_OTHER] = "another error",
   };
   return (size_t)code < sizeof names / sizeof *names ? names[code] : "unknown";

@@ -7,13 +7,12 @@
  * returned; `next` guards that all the same.
  *
  * Below librdkafka 2.2 a broker thread whose partitions all have full queues sleeps for up to a
- * second, however soon they are drained. Any request wakes it: the helper sends one every 20 ms
- * while batches come from queues that were full (kick_*, throttled_ms; requests.c). */
+ * second, however soon they are drained, and now and then it sleeps through an assignment likewise.
+ * Any request wakes it: the helper sends one every 20 ms after an assignment and while batches come
+ * from queues that were full (kick_*; requests.c). */
 #include <string.h>
 
 #include "rdkafka/io_internal.h"
-
-#define BATCH 4096
 
 /* ---- slots ---- */
 
@@ -87,16 +86,19 @@ static void kick_list_set(cj_rd_io *io, const cj_io_offset *list, size_t count) 
   if (before) rd_kafka_topic_partition_list_destroy(before);
 }
 
-static void note_throttled(cj_rd_io *io, const cj_rd_slot *slot, size_t bytes, bool full) {
-  if (bytes < io->kick_bytes &&
-      !(full && rd_kafka_queue_length(slot->watch.queue) >= io->kick_messages))
-    return;
+static void kick(cj_rd_io *io) {
   int64_t now = cj_rd_now();
   /* The helper sleeps without a bound while there is nothing to wake. */
-  if (now - atomic_exchange(&io->throttled_ms, now) < 500) return;
+  if (now - atomic_exchange(&io->kick_from_ms, now) < 500) return;
   pthread_mutex_lock(&io->lock);
   pthread_cond_signal(&io->changed);
   pthread_mutex_unlock(&io->lock);
+}
+
+static void note_throttled(cj_rd_io *io, const cj_rd_slot *slot, size_t bytes, bool full) {
+  if (bytes >= io->kick_bytes ||
+      (full && rd_kafka_queue_length(slot->watch.queue) >= io->kick_messages))
+    kick(io);
 }
 
 /* ---- rebalances ---- */
@@ -182,6 +184,7 @@ cj_error *cj_rd_assign(cj_io *base, const cj_io_offset *list, size_t count) {
     error = slot_open(io, &list[i]);
   if (!error) error = assign_list(io, list, count);
   if (error) cj_rd_drop_assignment(io);
+  if (!error && count && io->needs_kick) kick(io);
   return error;
 }
 
@@ -273,7 +276,7 @@ size_t cj_rd_fetch(cj_io *base, cj_tp tp, cj_fetched *out, size_t max) {
   atomic_store_explicit(&slot->watch.ready, true, memory_order_relaxed);
   /* Asking for more than there is would end in a system call. */
   size_t want = waiting < max ? waiting : max;
-  if (want > BATCH) want = BATCH;
+  if (want > CJ_RD_BATCH) want = CJ_RD_BATCH;
   ssize_t got = rd_kafka_consume_batch_queue(slot->watch.queue, 0, io->batch, want);
   size_t count = 0, bytes = 0;
   for (ssize_t i = 0; i < got; i++) {

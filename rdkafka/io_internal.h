@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared by the files of the io over librdkafka: io_rdkafka.c (life, waiting, events), consumer.c
+/* Shared by the files of the io over librdkafka: io_rdkafka.c (life, waiting), events.c, consumer.c
  * (assignment and records up), producer.c (records down), requests.c (what is asked for),
  * blocking.c (the helper thread's calls), codes.c (error codes), properties.c (configuration).
  *
@@ -18,6 +18,9 @@
 
 #define CJ_RD_VERSION(major, minor, patch)                                                         \
   (((major) << 24) | ((minor) << 16) | ((patch) << 8) | 0xff)
+
+/* The most that one fetch takes. */
+#define CJ_RD_BATCH 4096
 
 typedef struct cj_rd_io cj_rd_io;
 
@@ -51,6 +54,13 @@ typedef struct {
   size_t merged_count;
 } cj_rd_topic;
 
+/* A producer's transaction. The owner begins it with an output; during a request about it the
+ * helper has it. */
+typedef struct {
+  rd_kafka_t *producer;
+  bool open;
+} cj_rd_txn;
+
 /* A request from submit to its DONE. Made by the owner; the helper owns it while RUNNING. */
 typedef enum {
   CJ_RD_QUEUED,   /* for the helper */
@@ -66,7 +76,10 @@ typedef struct cj_rd_request {
   uint64_t id;
   uint64_t serial; /* of a COMMIT: what librdkafka brings back */
   cj_io_request_kind kind;
-  int64_t deadline; /* now() */
+  int64_t deadline;   /* now() */
+  cj_rd_txn *txn;     /* of TXN requests */
+  cj_rd_txn *old_txn; /* of TXN_INIT: to be ended by the helper, with its producer */
+  rd_kafka_t *old_producer;
   cj_io_code code;
   cj_io_offset *offsets;
   size_t count;
@@ -84,6 +97,7 @@ typedef enum { CJ_RD_ANSWER_NONE, CJ_RD_ANSWER_ASSIGN, CJ_RD_ANSWER_REVOKE } cj_
 
 typedef enum {
   CJ_RD_OPEN,
+  CJ_RD_ABORTING, /* an open transaction, before the group is left */
   CJ_RD_CLOSING,
   CJ_RD_LEFT,   /* CLOSED is to be told */
   CJ_RD_CLOSED, /* and was */
@@ -99,6 +113,10 @@ struct cj_rd_io {
   size_t topic_count;
 
   rd_kafka_t *consumer, *producer; /* an admin io has no producer */
+  bool transactional;
+  cj_rd_txn *txn;              /* from the first TXN_INIT on */
+  _Atomic(rd_kafka_t *) asker; /* the client that requests go through */
+  cj_rd_request *last_abort;   /* while ABORTING */
   cj_rd_watch consumer_events, producer_events;
 
   /* waiting */
@@ -145,7 +163,7 @@ struct cj_rd_io {
   /* The way out of a full queue below librdkafka 2.2, see consumer.c. */
   bool needs_kick;
   size_t kick_messages, kick_bytes;           /* a batch at least so large came from a full queue */
-  atomic_llong throttled_ms;                  /* when that was seen last */
+  atomic_llong kick_from_ms;                  /* when that was seen last */
   rd_kafka_topic_partition_list_t *kick_list; /* under lock */
 };
 
@@ -168,8 +186,12 @@ int32_t cj_rd_find_topic(const cj_rd_io *io, const char *name); /* -1: none of o
 /* A list of librdkafka's; NULL without memory. `time` replaces each offset, unless 0. */
 rd_kafka_topic_partition_list_t *cj_rd_list(const cj_rd_io *io, const cj_io_offset *list,
                                             size_t count, int64_t time);
-rd_kafka_t *cj_rd_asker(const cj_rd_io *io); /* the client that requests go through */
-void cj_rd_free(cj_rd_io *io);               /* everything; may wait for librdkafka */
+rd_kafka_t *cj_rd_asker(cj_rd_io *io); /* the client that requests go through */
+void cj_rd_free(cj_rd_io *io);         /* everything; may wait for librdkafka */
+
+/* ---- events.c ---- */
+bool cj_rd_poll(cj_io *base, cj_io_event *out);
+void cj_rd_close(cj_io *base);
 
 /* ---- codes.c ---- */
 cj_io_code cj_rd_code(rd_kafka_resp_err_t err);
@@ -196,6 +218,9 @@ cj_error *cj_rd_submit(cj_io *base, const cj_io_request *request);
 bool cj_rd_done(cj_rd_io *io, cj_io_event *out);
 void cj_rd_on_committed(cj_rd_io *io, rd_kafka_event_t *event);
 void cj_rd_request_free(cj_rd_request *request);
+/* The abort of what is open when the group is left; its answer is read by cj_rd_abort_ended. */
+bool cj_rd_abort_begin(cj_rd_io *io);
+bool cj_rd_abort_ended(cj_rd_io *io);
 void *cj_rd_helper(void *io); /* the thread */
 
 /* ---- blocking.c: on the helper ---- */
@@ -205,6 +230,13 @@ void cj_rd_run_ends(cj_rd_io *io, cj_rd_request *first);
 void cj_rd_run_bounds(cj_rd_io *io, cj_rd_request *request);
 void cj_rd_run_metadata(cj_rd_io *io, cj_rd_request *request);
 void cj_rd_run_group(cj_rd_io *io, cj_rd_request *request);
+
+/* ---- txn.c ---- */
+cj_error *cj_rd_txn_prepare(cj_rd_io *io, cj_rd_request *request); /* for TXN_INIT */
+rd_kafka_resp_err_t cj_rd_txn_begin(cj_rd_io *io);
+void cj_rd_run_txn_init(cj_rd_io *io, cj_rd_request *request);
+void cj_rd_run_txn_commit(cj_rd_io *io, cj_rd_request *request);
+void cj_rd_run_txn_abort(cj_rd_io *io, cj_rd_request *request);
 
 /* ---- properties.c ---- */
 typedef enum { CJ_RD_CONSUMER = 1, CJ_RD_PRODUCER = 2 } cj_rd_scope;

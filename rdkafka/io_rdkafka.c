@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The io over librdkafka: its life, waiting and waking, and the events that come up. */
+/* The io over librdkafka: its life, waiting and waking. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -11,10 +11,7 @@
 
 #include "rdkafka/io_internal.h"
 
-#define BATCH 4096
-/* Polling counts for max.poll.interval.ms, events or not. */
-#define POLL_AT_LEAST_MS 100
-/* A wait is never longer, whatever was asked, for the same reason. */
+/* A wait is never longer, whatever was asked: polling counts for max.poll.interval.ms. */
 #define WAIT_AT_MOST_MS 500
 #define DESTROY_MS      10000
 
@@ -75,7 +72,7 @@ rd_kafka_topic_partition_list_t *cj_rd_list(const cj_rd_io *io, const cj_io_offs
   return made;
 }
 
-rd_kafka_t *cj_rd_asker(const cj_rd_io *io) {
+rd_kafka_t *cj_rd_asker(cj_rd_io *io) {
   return io->producer ? io->producer : io->consumer;
 }
 
@@ -150,146 +147,7 @@ static void io_wait(cj_io *base, int64_t timeout_ms) {
   }
 }
 
-/* ---- events ---- */
-
-static void forward_log(cj_rd_io *io, rd_kafka_event_t *event) {
-  const char *facility, *text;
-  int level;
-  if (rd_kafka_event_log(event, &facility, &text, &level) || cj_rd_log_line_is_ours(text)) return;
-  /* syslog's levels */
-  cj_log_level ours = level <= 3   ? CJ_LOG_ERROR
-                      : level == 4 ? CJ_LOG_WARN
-                      : level <= 6 ? CJ_LOG_INFO
-                                   : CJ_LOG_DEBUG;
-  cj_logf(&io->log, ours, "librdkafka: %s: %s", facility, text);
-}
-
-static void on_error(rd_kafka_t *client, rd_kafka_event_t *event, cj_io_event *out) {
-  rd_kafka_resp_err_t err = rd_kafka_event_error(event);
-  bool fatal = rd_kafka_event_error_is_fatal(event);
-  char why[256];
-  if (err == RD_KAFKA_RESP_ERR__FATAL) err = rd_kafka_fatal_error(client, why, sizeof why);
-  *out = (cj_io_event){.kind = CJ_EV_ERROR,
-                       .code = cj_rd_code(err),
-                       .fatal = fatal,
-                       .text = rd_kafka_event_error_string(event)};
-  if (!out->text) out->text = "";
-}
-
-/* One event of a client: true when it is for the runtime; `event` lives on while it is out. */
-static bool take_event(cj_rd_io *io, rd_kafka_t *client, rd_kafka_event_t *event,
-                       cj_io_event *out) {
-  bool given = false;
-  switch (rd_kafka_event_type(event)) {
-  case RD_KAFKA_EVENT_REBALANCE:
-    given = cj_rd_on_rebalance(io, event, out);
-    break;
-  case RD_KAFKA_EVENT_DR:
-    given = cj_rd_on_delivered(io, event, out);
-    break;
-  case RD_KAFKA_EVENT_OFFSET_COMMIT:
-    cj_rd_on_committed(io, event);
-    break;
-  case RD_KAFKA_EVENT_ERROR:
-    on_error(client, event, out);
-    given = true;
-    break;
-  case RD_KAFKA_EVENT_LOG:
-    forward_log(io, event);
-    break;
-  case RD_KAFKA_EVENT_FETCH: /* every partition has its own queue: see slot_open */
-    *out = (cj_io_event){.kind = CJ_EV_ERROR,
-                         .code = CJ_IO_OTHER,
-                         .fatal = true,
-                         .text = "a record came outside of its partition's queue"};
-    given = true;
-    break;
-  default:
-    break;
-  }
-  return given;
-}
-
-static bool poll_client(cj_rd_io *io, rd_kafka_t *client, cj_rd_watch *watch, bool due,
-                        cj_io_event *out) {
-  if (!watch->queue) return false;
-  while (atomic_load_explicit(&watch->ready, memory_order_relaxed) || due) {
-    due = false;
-    atomic_store(&watch->ready, false);
-    rd_kafka_event_t *event = rd_kafka_queue_poll(watch->queue, 0);
-    if (!event) return false;
-    atomic_store(&watch->ready, true);
-    bool given = take_event(io, client, event, out);
-    /* Messages count against the producer's queue until their delivery event is destroyed, so it
-     * must not outlive this call: an owner that was refused waits for room, not for the next poll.
-     * Only an error's text is the event's. */
-    if (given && out->kind == CJ_EV_ERROR)
-      io->event = event;
-    else
-      rd_kafka_event_destroy(event);
-    if (given) return true;
-  }
-  return false;
-}
-
-static bool poll_consumer(cj_rd_io *io, cj_io_event *out) {
-  int64_t now = cj_rd_now();
-  bool due = now - io->consumer_polled_ms >= POLL_AT_LEAST_MS;
-  if (due) io->consumer_polled_ms = now;
-  return poll_client(io, io->consumer, &io->consumer_events, due, out);
-}
-
-/* ---- leaving the group ---- */
-
-/* The last revoke comes through the consumer's queue, as every other; librdkafka then leaves. Where
- * it does not get through to the broker the session's end tells the group. */
-static void io_close(cj_io *base) {
-  cj_rd_io *io = cj_rd_of(base);
-  if (io->phase != CJ_RD_OPEN) return;
-  io->phase = CJ_RD_CLOSING;
-  io->close_deadline = cj_rd_now() + io->request_timeout_ms;
-  if (io->admin) {
-    io->phase = CJ_RD_LEFT;
-  } else {
-    rd_kafka_error_t *error =
-        rd_kafka_consumer_close_queue(io->consumer, io->consumer_events.queue);
-    if (error) {
-      cj_logf(&io->log, CJ_LOG_WARN, "the group could not be left: %s",
-              rd_kafka_error_string(error));
-      rd_kafka_error_destroy(error);
-      io->phase = CJ_RD_LEFT;
-    }
-  }
-  cj_rd_signal(io);
-}
-
-static bool left(cj_rd_io *io, cj_io_event *out) {
-  if (io->phase == CJ_RD_CLOSING) {
-    if (rd_kafka_consumer_closed(io->consumer)) {
-      io->phase = CJ_RD_LEFT;
-    } else if (cj_rd_now() >= io->close_deadline && io->owed == CJ_RD_ANSWER_NONE) {
-      cj_logf(&io->log, CJ_LOG_WARN,
-              "the group was not left in time; it learns it by the session's end");
-      io->phase = CJ_RD_LEFT;
-    }
-  }
-  if (io->phase != CJ_RD_LEFT) return false;
-  io->phase = CJ_RD_CLOSED;
-  *out = (cj_io_event){.kind = CJ_EV_CLOSED, .text = ""};
-  return true;
-}
-
-static bool io_poll(cj_io *base, cj_io_event *out) {
-  cj_rd_io *io = cj_rd_of(base);
-  if (io->event) rd_kafka_event_destroy(io->event);
-  io->event = NULL;
-  cj_rd_request_free(io->answer);
-  io->answer = NULL;
-  io->more = poll_consumer(io, out) ||
-             poll_client(io, io->producer, &io->producer_events, false, out) ||
-             cj_rd_done(io, out) || (io->phase != CJ_RD_OPEN && left(io, out));
-  return io->more;
-}
+/* ---- life ---- */
 
 static cj_error *io_subscribe(cj_io *base) {
   cj_rd_io *io = cj_rd_of(base);
@@ -302,8 +160,6 @@ static cj_error *io_subscribe(cj_io *base) {
   rd_kafka_topic_partition_list_destroy(list);
   return err ? cj_rd_error(err, io->group_id, "the group could not be joined") : NULL;
 }
-
-/* ---- life ---- */
 
 static void free_shell(cj_rd_io *io) {
   if (io->wake_fd >= 0) close(io->wake_fd);
@@ -401,7 +257,7 @@ static const cj_io_ops ops = {
     .now = io_now,
     .wall = io_wall,
     .subscribe = io_subscribe,
-    .poll = io_poll,
+    .poll = cj_rd_poll,
     .assign = cj_rd_assign,
     .assign_add = cj_rd_assign_add,
     .assign_remove = cj_rd_assign_remove,
@@ -410,7 +266,7 @@ static const cj_io_ops ops = {
     .headers = cj_rd_headers,
     .produce = cj_rd_produce,
     .submit = cj_rd_submit,
-    .close = io_close,
+    .close = cj_rd_close,
     .wait = io_wait,
     .wake = io_wake,
     .destroy = io_destroy,
@@ -437,7 +293,7 @@ static cj_error *copy_setup(cj_rd_io *io, const cj_io_setup *setup) {
       setup->settings->request_timeout_ms > 0 ? setup->settings->request_timeout_ms : 10000;
   io->group_id = cj_strdup(setup->settings->application_id);
   io->topics = cj_alloc((setup->topic_count + 1) * sizeof *io->topics);
-  io->batch = cj_alloc(BATCH * sizeof(rd_kafka_message_t *));
+  io->batch = cj_alloc(CJ_RD_BATCH * sizeof(rd_kafka_message_t *));
   if (!io->group_id || !io->topics || !io->batch) return cj_error_no_memory();
   for (; io->topic_count < setup->topic_count; io->topic_count++) {
     const cj_io_setup_topic *from = &setup->topics[io->topic_count];
@@ -518,7 +374,7 @@ static cj_rd_io *shell_new(void) {
   pthread_mutex_init(&io->lock, NULL);
   io->base.ops = &ops;
   io->next_deadline = INT64_MAX;
-  atomic_init(&io->throttled_ms, INT64_MIN / 2);
+  atomic_init(&io->kick_from_ms, INT64_MIN / 2);
   io->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   return io;
 }

@@ -324,7 +324,7 @@ static void kick(cj_rd_io *io) {
 
 static bool throttled(cj_rd_io *io) {
   return io->needs_kick && io->kick_list &&
-         cj_rd_now() - atomic_load(&io->throttled_ms) < KICK_FOR_MS;
+         cj_rd_now() - atomic_load(&io->kick_from_ms) < KICK_FOR_MS;
 }
 
 static void sleep_for(cj_rd_io *io, int64_t ms) {

@@ -70,6 +70,8 @@ static inline void test_create_topic(const char *name, int partitions, const cha
   rd_kafka_queue_t *queue = rd_kafka_queue_new(client);
   rd_kafka_NewTopic_t *topic = rd_kafka_NewTopic_new(name, partitions, 1, why, sizeof why);
   assert_non_null(topic);
+  /* The records' timestamps are of 1970. */
+  assert_int_equal(rd_kafka_NewTopic_set_config(topic, "retention.ms", "-1"), 0);
   for (; configs && *configs; configs += 2)
     assert_int_equal(rd_kafka_NewTopic_set_config(topic, configs[0], configs[1]), 0);
   rd_kafka_CreateTopics(client, &topic, 1, NULL, queue);
