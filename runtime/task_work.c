@@ -176,7 +176,6 @@ static bool idled_enough(cj_task *task, int64_t now) {
 /* The input whose head is to be processed now, or NULL: nothing to do, or not yet. */
 static cj_error *choose(cj_task *task, int64_t now, cj_input **chosen) {
   *chosen = NULL;
-  task->idle_until = INT64_MAX;
   bool waits = task->env->setup->settings->max_task_idle_ms >= 0;
   for (;;) {
     cj_input *best;
@@ -285,6 +284,7 @@ static bool loaded(const cj_task *task) {
 static cj_error *process_some(cj_task *task, size_t most, int64_t now, bool *worked) {
   const cj_settings *settings = task->env->setup->settings;
   task->polled = false;
+  task->idle_until = INT64_MAX;
   for (size_t i = 0; i < task->input_count; i++)
     if (task->inputs[i].ready) refill(task, &task->inputs[i]);
   for (size_t n = 0; n < most; n++) {

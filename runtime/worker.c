@@ -305,12 +305,17 @@ static bool may_work(const cj_worker *worker) {
   return !worker->txn.on || (worker->txn.ready && worker->commit.phase == CJ_COMMIT_IDLE);
 }
 
+/* Only what a step would act on then: a moment that has passed, and that nothing is done at, lets
+ * the thread spin. */
 static int64_t next_deadline(const cj_worker *worker) {
-  int64_t deadline = cj_earlier(worker->phase_deadline, worker->metadata.due_at);
+  int64_t deadline = worker->phase_deadline;
+  if (worker->phase == CJ_PHASE_LEAVING) return deadline;
   deadline = cj_earlier(deadline, cj_worker_commit_deadline(worker));
-  deadline = cj_earlier(deadline, cj_worker_positions_deadline(worker));
   if (worker->group.revoking) deadline = cj_earlier(deadline, worker->group.revoke_deadline);
-  for (size_t i = 0; i < worker->task_count; i++)
+  if (worker->phase != CJ_PHASE_WORKING) return deadline;
+  deadline = cj_earlier(deadline, worker->metadata.due_at);
+  deadline = cj_earlier(deadline, cj_worker_positions_deadline(worker));
+  for (size_t i = 0; i < worker->task_count && may_work(worker); i++)
     if (worker->tasks[i]->state == CJ_TASK_STATE_RUNNING)
       deadline = cj_earlier(deadline, worker->tasks[i]->idle_until);
   return deadline;

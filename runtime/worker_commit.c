@@ -201,6 +201,8 @@ void cj_worker_commit_abandon(cj_worker *worker) {
 
 int64_t cj_worker_commit_deadline(const cj_worker *worker) {
   if (worker->commit.phase == CJ_COMMIT_RETRYING) return worker->commit.retry_at;
+  if (worker->commit.phase == CJ_COMMIT_READING && !worker->commit.id)
+    return worker->commit.retry_at;
   if (worker->txn.on && !worker->txn.ready && !worker->commit.id) return worker->commit.retry_at;
   if (worker->commit.phase != CJ_COMMIT_IDLE || !worker->group.member || worker->commit.blocked)
     return INT64_MAX;

@@ -70,10 +70,14 @@ static uint64_t round_submit(cj_worker *worker, cj_io_request_kind kind) {
   return id;
 }
 
+/* A commit under way could be answered after the group's offsets were read. */
+static bool may_begin_round(const cj_worker *worker) {
+  return !worker->positions.round && worker->commit.phase == CJ_COMMIT_IDLE &&
+         (!worker->txn.on || worker->txn.ready);
+}
+
 static bool round_begin(cj_worker *worker, int64_t now) {
-  /* A commit under way could be answered after the group's offsets were read. */
-  if (worker->positions.round || worker->commit.phase != CJ_COMMIT_IDLE) return false;
-  if (worker->txn.on && !worker->txn.ready) return false;
+  if (!may_begin_round(worker)) return false;
   bool any = false;
   for (size_t i = 0; i < worker->task_count; i++) {
     cj_task *task = worker->tasks[i];
@@ -272,7 +276,9 @@ static uint64_t ends_submit(cj_worker *worker, bool all) {
 }
 
 bool cj_worker_ends_step(cj_worker *worker, int64_t now) {
-  if (worker->ends.id || now < worker->ends.retry_at) return false;
+  if (!worker->group.member || worker->group.revoking || worker->ends.id ||
+      now < worker->ends.retry_at)
+    return false;
   bool all = now >= worker->ends.refresh_at;
   if (all) worker->ends.refresh_at = now + ENDS_REFRESH_MS;
   bool wanted = all;
@@ -304,18 +310,24 @@ void cj_worker_on_ends(cj_worker *worker, const cj_io_event *event) {
   if (failed) worker->ends.retry_at = cj_worker_now(worker) + ENDS_RETRY_MS;
 }
 
+static bool wants_end(const cj_task *task) {
+  for (size_t n = 0; n < task->input_count; n++)
+    if (task->inputs[n].want_end) return fetched(task);
+  return false;
+}
+
 int64_t cj_worker_positions_deadline(const cj_worker *worker) {
   int64_t deadline = INT64_MAX;
-  if (!worker->group.member) return deadline;
+  if (!worker->group.member || worker->group.revoking) return deadline;
   if (worker->group.assign) deadline = worker->group.assign_since + GATHER_MS;
-  if (worker->task_count) deadline = cj_earlier(deadline, worker->ends.refresh_at);
+  int64_t ends_at = worker->task_count ? worker->ends.refresh_at : INT64_MAX;
+  bool rounds = may_begin_round(worker);
   for (size_t i = 0; i < worker->task_count; i++) {
     const cj_task *task = worker->tasks[i];
-    if (task->state == CJ_TASK_STATE_POSITIONING && !worker->positions.round)
+    if (rounds && task->state == CJ_TASK_STATE_POSITIONING)
       deadline = cj_earlier(deadline, task->position_at);
-    for (size_t n = 0; n < task->input_count; n++)
-      if (task->inputs[n].want_end && !worker->ends.id)
-        deadline = cj_earlier(deadline, worker->ends.retry_at);
+    if (wants_end(task)) ends_at = cj_earlier(ends_at, worker->ends.retry_at);
   }
-  return deadline;
+  if (worker->ends.id) return deadline;
+  return cj_earlier(deadline, ends_at > worker->ends.retry_at ? ends_at : worker->ends.retry_at);
 }
