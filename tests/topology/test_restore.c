@@ -305,6 +305,9 @@ static void step_into_the_restore(alerts *a) {
     cj_test_step(a->t);
   int64_t restored = cj_test_metric(a->t, "restored", NULL);
   assert_true(restored > 0 && restored < 5000);
+  cj_buf copy = CJ_BUF_INIT;
+  assert_int_equal(CJ_READ_RESTORING, cj_test_get(a->t, "price", cj_bytes_str("k1"), &copy));
+  cj_buf_free(&copy);
 }
 
 static void case_49_interrupted_in_the_restore(void **state) {
