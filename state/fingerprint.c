@@ -3,7 +3,7 @@
 
 void cj_fingerprint_free(cj_fingerprint *fingerprint) {
   if (!fingerprint) return;
-  for (size_t t = 0; t < fingerprint->table_count; t++)
+  for (size_t t = 0; fingerprint->tables && t < fingerprint->table_count; t++)
     cj_free((void *)fingerprint->tables[t]);
   cj_free((void *)fingerprint->tables);
   cj_free((void *)fingerprint->cluster_id);

@@ -209,7 +209,7 @@ static cj_error *list_dir(listing *list) {
     if (!add_name(list, entry->d_name)) error = cj_error_no_memory();
   }
   closedir(dir);
-  if (!error) qsort(list->names, list->count, sizeof *list->names, by_turn);
+  if (!error && list->count) qsort(list->names, list->count, sizeof *list->names, by_turn);
   return error;
 }
 

@@ -132,6 +132,7 @@ static bool reserve(memory_disk *disk, size_t more) {
   while (count < disk->row_count + more)
     count *= 2;
   if (count == disk->bucket_count) return true;
+  /* NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers it is. */
   memory_row **buckets = cj_alloc(count * sizeof *buckets);
   if (!buckets) return false;
   for (size_t b = 0; b < disk->bucket_count; b++)

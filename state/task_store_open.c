@@ -49,9 +49,10 @@ static bool note_key(void *user, cj_bytes key, cj_bytes value) {
   return false;
 }
 
-static cj_error *holds_any(cj_kv *kv, cj_bytes prefix, bool *any) {
-  *any = false;
-  return kv->ops->scan(kv, prefix, note_key, any);
+static bool holds_any(cj_kv *kv, cj_bytes prefix, cj_error **error) {
+  bool any = false;
+  *error = kv->ops->scan(kv, prefix, note_key, &any);
+  return any;
 }
 
 static cj_error *add_identity(cj_task_store *store, const cj_fingerprint *wanted) {
@@ -77,9 +78,7 @@ static cj_error *identify(cj_task_store *store, const cj_fingerprint *wanted) {
   case CJ_KV_ABSENT:
     break;
   }
-  bool any;
-  error = holds_any(kv, cj_bytes_of("", 0), &any);
-  if (!error && any)
+  if (holds_any(kv, cj_bytes_of("", 0), &error) && !error)
     error = cj_error_new(CJ_ERR_STORE_MISMATCH, store->name,
                          "its directory holds data that cojoin has not written: set another "
                          "state.dir, or remove it");
@@ -164,7 +163,6 @@ static cj_error *find_position(cj_task_store *store, cj_store_table *table) {
   const cj_store_prefix rows = cj_store_rows_prefix(table->id);
   cj_kv *kv = store->kv;
   cj_error *error = NULL;
-  bool any = false;
   switch (kv->ops->get(kv, cj_bytes_of(key.bytes, sizeof key.bytes), &store->row, &error)) {
   case CJ_KV_FAILED:
     return error;
@@ -173,10 +171,9 @@ static cj_error *find_position(cj_task_store *store, cj_store_table *table) {
                ? NULL
                : cj_task_store_damaged(store, "a table's position");
   case CJ_KV_ABSENT:
-    error = holds_any(kv, cj_bytes_of(rows.bytes, sizeof rows.bytes), &any);
     break;
   }
-  if (any) {
+  if (holds_any(kv, cj_bytes_of(rows.bytes, sizeof rows.bytes), &error) && !error) {
     cj_logf(&store->log, CJ_LOG_WARN,
             "store %s: the rows of %s are removed: they have no position; the table is rebuilt",
             store->name, table->topic);
