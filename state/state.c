@@ -144,7 +144,7 @@ cj_error *cj_state_open(const cj_state_options *options, cj_state **state) {
   self->lock_wait_ms = options->lock_wait_ms;
   self->idle_ms = options->idle_ms;
   cj_registry_init(&self->registry);
-  self->path = app_path(options->dir, options->app_id);
+  self->path = app_path(options->dir ? options->dir : "memory", options->app_id);
   cj_error *error = self->path ? be_somebody(self, options) : cj_error_no_memory();
   if (!error) error = cj_registry_start(self, options->pool_threads);
   if (error)

@@ -22,7 +22,7 @@
 typedef struct cj_state cj_state;
 
 typedef struct {
-  const char *dir;      /* state.dir; made if it is missing */
+  const char *dir;      /* state.dir; made if it is missing. NULL is fine in_memory */
   const char *app_id;   /* application.id */
   cj_kv_source *source; /* taken, also when cj_state_open fails: destroyed with the state */
   int pool_threads;     /* 0: jobs run inside cj_state_run_pool, for tests */

@@ -163,6 +163,10 @@ static void in_memory_there_are_no_files(void **state) {
   assert_string_equal(ids[0], ids[1]);
   assert_string_not_equal(ids[0], ids[2]);
   assert_false(exists(*state, "none"));
+  options.dir = NULL;
+  options.source = cj_kv_source_memory();
+  assert_no_error(cj_state_open(&options, &self));
+  cj_state_close(self);
   /* With threads it is a real process, and no two of those are one. */
   options.pool_threads = 1;
   for (int i = 0; i < 2; i++) {
