@@ -27,8 +27,8 @@ static cj_rd_slot *slot_get(cj_rd_io *io, cj_tp tp) {
   size_t need = (size_t)tp.partition + 1;
   if (need > topic->slot_count) {
     size_t room = topic->slot_count, before = topic->slot_count;
-    if (!cj_rd_grow((void **)&topic->slots, &room, need, sizeof *topic->slots)) return NULL;
-    memset(topic->slots + before, 0, (room - before) * sizeof *topic->slots);
+    if (!cj_rd_grow((void **)&topic->slots, &room, need, sizeof(cj_rd_slot *))) return NULL;
+    memset(topic->slots + before, 0, (room - before) * sizeof(cj_rd_slot *));
     topic->slot_count = room;
   }
   cj_rd_slot **slot = &topic->slots[tp.partition];
@@ -43,7 +43,7 @@ static cj_error *slot_open(cj_rd_io *io, const cj_io_offset *entry) {
   if (!slot) return cj_error_no_memory();
   if (!slot->listed) {
     if (!cj_rd_grow((void **)&io->assigned, &io->assigned_room, io->assigned_count + 1,
-                    sizeof *io->assigned))
+                    sizeof(cj_rd_slot *)))
       return cj_error_no_memory();
     io->assigned[io->assigned_count++] = slot;
     slot->listed = true;

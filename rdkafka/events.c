@@ -98,9 +98,7 @@ static bool poll_consumer(cj_rd_io *io, cj_io_event *out) {
 
 /* The last revoke comes through the consumer's queue, as every other; librdkafka then leaves. Where
  * it does not get through to the broker the session's end tells the group. */
-void cj_rd_close(cj_io *base) {
-  cj_rd_io *io = cj_rd_of(base);
-  if (io->phase != CJ_RD_OPEN) return;
+static void leave_group(cj_rd_io *io) {
   io->phase = CJ_RD_CLOSING;
   io->close_deadline = cj_rd_now() + io->request_timeout_ms;
   if (io->admin) {
@@ -118,7 +116,21 @@ void cj_rd_close(cj_io *base) {
   cj_rd_signal(io);
 }
 
+/* What an open transaction holds back from its readers is given up before the group is left. */
+void cj_rd_close(cj_io *base) {
+  cj_rd_io *io = cj_rd_of(base);
+  if (io->phase != CJ_RD_OPEN) return;
+  if (io->txn && cj_rd_abort_begin(io)) {
+    io->phase = CJ_RD_ABORTING;
+    io->close_deadline = cj_rd_now() + io->request_timeout_ms;
+    return;
+  }
+  leave_group(io);
+}
+
 static bool left(cj_rd_io *io, cj_io_event *out) {
+  if (io->phase == CJ_RD_ABORTING && (cj_rd_abort_ended(io) || cj_rd_now() >= io->close_deadline))
+    leave_group(io);
   if (io->phase == CJ_RD_CLOSING) {
     if (rd_kafka_consumer_closed(io->consumer)) {
       io->phase = CJ_RD_LEFT;

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -73,7 +73,7 @@ rd_kafka_topic_partition_list_t *cj_rd_list(const cj_rd_io *io, const cj_io_offs
 }
 
 rd_kafka_t *cj_rd_asker(cj_rd_io *io) {
-  return io->producer ? io->producer : io->consumer;
+  return atomic_load_explicit(&io->asker, memory_order_relaxed);
 }
 
 /* With a handle the client knows the topic as its own and follows its leaders; 2.0.2 goes on asking
@@ -81,9 +81,10 @@ rd_kafka_t *cj_rd_asker(cj_rd_io *io) {
 rd_kafka_topic_t *cj_rd_topic_handle(cj_rd_io *io, int32_t index) {
   cj_rd_topic *topic = &io->topics[index];
   if (topic->handle) return topic->handle;
-  rd_kafka_topic_conf_t *conf = rd_kafka_default_topic_conf_dup(cj_rd_asker(io));
+  rd_kafka_t *client = io->producer ? io->producer : io->consumer;
+  rd_kafka_topic_conf_t *conf = rd_kafka_default_topic_conf_dup(client);
   rd_kafka_topic_conf_set_opaque(conf, (void *)(intptr_t)index);
-  topic->handle = rd_kafka_topic_new(cj_rd_asker(io), topic->name, conf);
+  topic->handle = rd_kafka_topic_new(client, topic->name, conf);
   if (!topic->handle) rd_kafka_topic_conf_destroy(conf);
   return topic->handle;
 }
@@ -202,7 +203,8 @@ void cj_rd_free(cj_rd_io *io) {
   cj_free(io->tps);
   cj_free(io->deliveries);
   cj_free(io->assigned);
-  cj_free(io->batch);
+    cj_free(io->batch);
+  cj_free(io->txn);
   pthread_mutex_lock(&io->lock);
   io->stopped = true;
   bool leaked = io->leaked;
@@ -305,20 +307,19 @@ static cj_error *copy_setup(cj_rd_io *io, const cj_io_setup *setup) {
   return NULL;
 }
 
-static void set_kicks(cj_rd_io *io) {
-  /* As configured, or librdkafka's own words would have to be repeated here. */
+/* As configured, defaults or the user's. */
+static size_t configured(const cj_rd_io *io, const char *name) {
   char text[32];
   size_t len = sizeof text;
+  rd_kafka_conf_res_t found = rd_kafka_conf_get(rd_kafka_conf(io->consumer), name, text, &len);
+  return found == RD_KAFKA_CONF_OK ? strtoul(text, NULL, 10) : 0;
+}
+
+/* A batch that is a quarter of what a queue may hold came from one that was about full. */
+static void set_kicks(cj_rd_io *io) {
   io->needs_kick = !io->admin && rd_kafka_version() < CJ_RD_VERSION(2, 2, 0);
-  const rd_kafka_conf_t *conf = rd_kafka_conf(io->consumer);
-  long messages = 10000, kbytes = 8192;
-  if (rd_kafka_conf_get(conf, "queued.min.messages", text, &len) == RD_KAFKA_CONF_OK)
-    sscanf(text, "%ld", &messages);
-  len = sizeof text;
-  if (rd_kafka_conf_get(conf, "queued.max.messages.kbytes", text, &len) == RD_KAFKA_CONF_OK)
-    sscanf(text, "%ld", &kbytes);
-  io->kick_messages = (size_t)(messages > 4 ? messages / 4 : 1);
-  io->kick_bytes = (size_t)(kbytes > 4 ? kbytes : 4) * 1024 / 4;
+  io->kick_messages = configured(io, "queued.min.messages") / 4 + 1;
+  io->kick_bytes = configured(io, "queued.max.messages.kbytes") * 256 + 1;
 }
 
 static cj_error *open_clients(cj_rd_io *io, const cj_io_setup *setup) {
@@ -329,9 +330,12 @@ static cj_error *open_clients(cj_rd_io *io, const cj_io_setup *setup) {
   error = cj_rd_watch_open(&io->consumer_events, io, rd_kafka_queue_get_consumer(io->consumer));
   if (error) return error;
   set_kicks(io);
+  atomic_store(&io->asker, io->consumer);
   if (io->admin) return NULL;
   error = client_new(setup, CJ_RD_PRODUCER, &io->producer);
   if (error) return error;
+  io->transactional = setup->transactional_id != NULL;
+  if (!io->transactional) atomic_store(&io->asker, io->producer);
   rd_kafka_set_log_queue(io->producer, NULL);
   return cj_rd_watch_open(&io->producer_events, io, rd_kafka_queue_get_main(io->producer));
 }
@@ -382,6 +386,10 @@ static cj_rd_io *shell_new(void) {
 cj_error *cj_io_rdkafka_new(const cj_io_setup *setup, cj_io **out) {
   *out = NULL;
   cj_error *error = check_assignment(setup->settings);
+  if (!error && setup->transactional_id)
+    error = cj_error_new(CJ_ERR_UNSUPPORTED, "processing.guarantee",
+                         "exactly_once needs transactions, which cojoin does not have yet over "
+                         "librdkafka: use at_least_once");
   if (error) return error;
   cj_rd_io *io = shell_new();
   if (!io) return cj_error_no_memory();

@@ -63,7 +63,8 @@ cj_io_code cj_rd_produce(cj_io *base, const cj_io_output *output) {
   rd_kafka_topic_t *topic = cj_rd_topic_handle(io, output->topic);
   if (!topic) return CJ_IO_OTHER;
   rd_kafka_headers_t *headers;
-  rd_kafka_resp_err_t err = make_headers(output, &headers);
+  rd_kafka_resp_err_t err = io->transactional ? cj_rd_txn_begin(io) : RD_KAFKA_RESP_ERR_NO_ERROR;
+  if (!err) err = make_headers(output, &headers);
   if (err) return cj_rd_code(err);
   err = hand_over(io->producer, topic, output, headers);
   if (err && headers) rd_kafka_headers_destroy(headers);

@@ -212,6 +212,14 @@ static void producer_defaults(builder *b, const cj_settings *settings) {
              between(8192, settings->memory_bytes / 4 / threads / 1024, 1048576));
 }
 
+static void producer_invariants(builder *b, const cj_io_setup *setup) {
+  set(b, "enable.idempotence", "true");
+  if (!setup->transactional_id) return;
+  set(b, "transactional.id", setup->transactional_id);
+  /* Readers of the output wait so long for what a crashed member left open. */
+  if (!given(setup->settings, "transaction.timeout.ms")) set(b, "transaction.timeout.ms", "10000");
+}
+
 static void common(builder *b, const cj_io_setup *setup) {
   if (setup->settings->bootstrap_servers)
     set(b, "bootstrap.servers", setup->settings->bootstrap_servers);
@@ -250,7 +258,7 @@ cj_error *cj_rd_conf(const cj_io_setup *setup, cj_rd_scope scope, rd_kafka_conf_
   if (scope == CJ_RD_CONSUMER)
     consumer_invariants(&b, settings);
   else
-    set(&b, "enable.idempotence", "true");
+    producer_invariants(&b, setup);
   common(&b, setup);
   rd_kafka_conf_set_events(b.conf, RD_KAFKA_EVENT_REBALANCE | RD_KAFKA_EVENT_OFFSET_COMMIT |
                                        RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR |

@@ -176,7 +176,10 @@ void cj_rd_on_committed(cj_rd_io *io, rd_kafka_event_t *event) {
 static cj_error *check_request(const cj_rd_io *io, const cj_io_request *request) {
   if (io->admin && request->kind == CJ_REQ_COMMIT)
     return cj_error_new(CJ_ERR_STATE, NULL, "an admin io is no member and commits nothing");
-  if (request->kind > CJ_REQ_GROUP)
+  bool txn = request->kind >= CJ_REQ_TXN_INIT && request->kind <= CJ_REQ_TXN_ABORT;
+  if (txn && !io->transactional)
+    return cj_error_new(CJ_ERR_STATE, NULL, "this io has no transactional id");
+  if (request->kind > CJ_REQ_TXN_ABORT)
     return cj_error_new(CJ_ERR_UNSUPPORTED, NULL, "request %d is not one of librdkafka's io",
                         (int)request->kind);
   for (size_t i = 0; i < request->count; i++)
@@ -221,7 +224,13 @@ cj_error *cj_rd_submit(cj_io *base, const cj_io_request *asked) {
   if (error) return error;
   cj_rd_request *request = request_new(asked);
   if (!request) return cj_error_no_memory();
-  bool about_partitions = asked->kind != CJ_REQ_METADATA && asked->kind != CJ_REQ_GROUP;
+  bool about_partitions = asked->kind != CJ_REQ_METADATA && asked->kind < CJ_REQ_GROUP;
+  if (asked->kind == CJ_REQ_TXN_INIT) error = cj_rd_txn_prepare(io, request);
+  request->txn = io->txn;
+  if (error) {
+    cj_rd_request_free(request);
+    return error;
+  }
   if (about_partitions && !asked->count) {
     request->state = CJ_RD_ANSWERED;
     atomic_store(&io->answers, true);
@@ -240,6 +249,23 @@ cj_error *cj_rd_submit(cj_io *base, const cj_io_request *asked) {
   pending_add(io, request);
   if (request->state == CJ_RD_QUEUED) enqueue(io, request);
   return NULL;
+}
+
+bool cj_rd_abort_begin(cj_rd_io *io) {
+  const cj_io_request asked = {.kind = CJ_REQ_TXN_ABORT, .timeout_ms = io->request_timeout_ms};
+  cj_rd_request *request = request_new(&asked);
+  if (!request) return false;
+  request->txn = io->txn;
+  io->last_abort = request;
+  enqueue(io, request);
+  return true;
+}
+
+bool cj_rd_abort_ended(cj_rd_io *io) {
+  pthread_mutex_lock(&io->lock);
+  bool ended = io->last_abort->state == CJ_RD_ANSWERED;
+  pthread_mutex_unlock(&io->lock);
+  return ended;
 }
 
 /* ---- the helper ---- */
@@ -299,6 +325,15 @@ static void run(cj_rd_io *io, cj_rd_request *first) {
     break;
   case CJ_REQ_GROUP:
     cj_rd_run_group(io, first);
+    break;
+  case CJ_REQ_TXN_INIT:
+    cj_rd_run_txn_init(io, first);
+    break;
+  case CJ_REQ_TXN_COMMIT:
+    cj_rd_run_txn_commit(io, first);
+    break;
+  case CJ_REQ_TXN_ABORT:
+    cj_rd_run_txn_abort(io, first);
     break;
   default: /* COMMIT never gets here, and submit refuses what is not above */
     break;
