@@ -22,7 +22,7 @@ static cj_io_code client_code(rd_kafka_resp_err_t err) {
     return CJ_IO_RETRIABLE;
   case RD_KAFKA_RESP_ERR__ASSIGNMENT_LOST:
     return CJ_IO_UNKNOWN_MEMBER;
-    case RD_KAFKA_RESP_ERR__FENCED:
+  case RD_KAFKA_RESP_ERR__FENCED:
     return CJ_IO_FENCED;
   case RD_KAFKA_RESP_ERR__STATE:
     return CJ_IO_ABORTABLE;
@@ -38,9 +38,6 @@ static cj_io_code client_code(rd_kafka_resp_err_t err) {
     return CJ_IO_AUTH;
   case RD_KAFKA_RESP_ERR__QUEUE_FULL:
     return CJ_IO_QUEUE_FULL;
-  case RD_KAFKA_RESP_ERR__PURGE_QUEUE:
-  case RD_KAFKA_RESP_ERR__PURGE_INFLIGHT:
-    return CJ_IO_PURGED;
   case RD_KAFKA_RESP_ERR__PURGE_QUEUE:
   case RD_KAFKA_RESP_ERR__PURGE_INFLIGHT:
     return CJ_IO_PURGED;
@@ -158,8 +155,6 @@ const char *cj_io_code_name(cj_io_code code) {
       [CJ_IO_QUEUE_FULL] = "the producer's queue is full",
       [CJ_IO_UNSUPPORTED] = "not supported by this librdkafka or broker",
       [CJ_IO_ABORTABLE] = "the transaction must be aborted",
-      [CJ_IO_PURGED] = "dropped with its transaction",
-      [CJ_IO_ABORTABLE] = "the transaction has to be aborted",
       [CJ_IO_PURGED] = "dropped with its transaction",
       [CJ_IO_OTHER] = "another error",
   };

@@ -203,7 +203,8 @@ void cj_rd_free(cj_rd_io *io) {
   cj_free(io->tps);
   cj_free(io->deliveries);
   cj_free(io->assigned);
-    cj_free(io->batch);
+  cj_free(io->batch);
+  cj_rd_request_free(io->last_abort);
   cj_free(io->txn);
   pthread_mutex_lock(&io->lock);
   io->stopped = true;

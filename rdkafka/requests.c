@@ -17,6 +17,8 @@
 
 void cj_rd_request_free(cj_rd_request *request) {
   if (!request) return;
+  if (request->old_producer) rd_kafka_destroy(request->old_producer);
+  cj_free(request->old_txn);
   cj_arena_free(&request->arena);
   cj_free(request->offsets);
   cj_free(request);
