@@ -270,6 +270,9 @@ def rotate(items, by):
 
 def run_rounds(bench, contenders, rounds):
     results = {contender: [] for contender in contenders}
+    load = os.getloadavg()[0]
+    print(f"load of the machine before the first run: {load:.1f}"
+          + ("; figures by the clock need a quiet machine" if load > 1 else ""), flush=True)
     # The broker's first use of new code and of cold logs is nobody's to pay.
     bench.run(*contenders[0])
     for number in range(rounds):
