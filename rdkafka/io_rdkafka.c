@@ -387,10 +387,6 @@ static cj_rd_io *shell_new(void) {
 cj_error *cj_io_rdkafka_new(const cj_io_setup *setup, cj_io **out) {
   *out = NULL;
   cj_error *error = check_assignment(setup->settings);
-  if (!error && setup->transactional_id)
-    error = cj_error_new(CJ_ERR_UNSUPPORTED, "processing.guarantee",
-                         "exactly_once needs transactions, which cojoin does not have yet over "
-                         "librdkafka: use at_least_once");
   if (error) return error;
   cj_rd_io *io = shell_new();
   if (!io) return cj_error_no_memory();

@@ -139,18 +139,6 @@ static void assignments_that_are_not_there_say_what_they_need(void **state) {
   }
 }
 
-static void transactions_are_refused_not_ignored(void **state) {
-  (void)state;
-  const cj_settings settings = {.application_id = "app", .bootstrap_servers = "127.0.0.1:1"};
-  const cj_io_setup setup = {.settings = &settings, .transactional_id = "t"};
-  cj_io *io;
-  cj_error *error = cj_io_rdkafka_new(&setup, &io);
-  assert_non_null(error);
-  assert_int_equal(cj_error_code(error), CJ_ERR_UNSUPPORTED);
-  ASSERT_MENTIONS(cj_error_text(error), "processing.guarantee", "at_least_once");
-  cj_error_destroy(error);
-}
-
 /* Case 84: what librdkafka sees only when the client is made. */
 static void a_client_that_cannot_be_made_is_told_in_librdkafkas_words(void **state) {
   (void)state;
@@ -219,7 +207,6 @@ int main(void) {
       cmocka_unit_test(a_value_that_librdkafka_refuses_is_told_in_its_words),
       cmocka_unit_test(one_instance_id_is_not_for_several_workers),
       cmocka_unit_test(assignments_that_are_not_there_say_what_they_need),
-      cmocka_unit_test(transactions_are_refused_not_ignored),
       cmocka_unit_test(a_client_that_cannot_be_made_is_told_in_librdkafkas_words),
       cmocka_unit_test(each_property_goes_where_it_belongs),
   };
