@@ -39,6 +39,7 @@ struct cj_test {
   char **lines;
   size_t line_count, line_cap;
   bool print_log;
+  bool in_transaction; /* cj_test_transaction */
   cj_test_member **members;
   size_t member_count, member_cap;
   size_t turn;

@@ -86,7 +86,9 @@ static cj_test_member *member_make(cj_test *t, const char *name) {
 
 /* ---- starting ---- */
 
-static cj_error *io_make(cj_test_member *member, const char *client_id, bool admin, cj_io **io) {
+/* `transactional_id` may be NULL. */
+static cj_error *io_make(cj_test_member *member, const char *client_id,
+                         const char *transactional_id, bool admin, cj_io **io) {
   cj_test *t = member->t;
   size_t count = t->plan->topic_count;
   const char *dead = t->settings.dead_letter_topic;
@@ -101,6 +103,7 @@ static cj_error *io_make(cj_test_member *member, const char *client_id, bool adm
                              .client_id = client_id,
                              .admin = admin,
                              .read_committed = t->settings.read_committed,
+                             .transactional_id = transactional_id,
                              .log = member->log};
   cj_error *error = cj_io_memory_new(t->world, &setup, io);
   cj_world_free(topics);
@@ -120,7 +123,7 @@ static void log_report(cj_test_member *member, const cj_report *report) {
 static cj_error *check(cj_test_member *member, cj_check_result *result) {
   cj_test *t = member->t;
   cj_io *admin;
-  cj_error *error = io_make(member, "admin", true, &admin);
+  cj_error *error = io_make(member, "admin", NULL, true, &admin);
   if (error) return error;
   error = cj_check_run(admin, t->plan, &t->settings, &member->log, result);
   admin->ops->destroy(admin);
@@ -137,7 +140,15 @@ static cj_error *worker_start(cj_test_member *member, size_t i, const cj_check_r
       cj_stamp_client_id(&stamp, cj_state_process_id(member->state), (int)i, t->settings.client_id);
   if (!client_id) return cj_error_no_memory();
   cj_test_worker *w = &member->workers[i];
-  cj_error *error = io_make(member, client_id, false, &w->io);
+  bool exactly_once = t->settings.guarantee == CJ_EXACTLY_ONCE;
+  /* Without the stamp: a new version of the topology fences the one before it. */
+  char *transactional_id = exactly_once ? cj_asprintf("%s-%s-%zu", t->settings.application_id,
+                                                      cj_state_process_id(member->state), i)
+                                        : NULL;
+  cj_error *error = exactly_once && !transactional_id
+                        ? cj_error_no_memory()
+                        : io_make(member, client_id, transactional_id, false, &w->io);
+  cj_free(transactional_id);
   cj_free(client_id);
   if (error) return error;
   const cj_worker_setup setup = {

@@ -47,6 +47,11 @@ void cj_test_topic(cj_test *t, const char *topic, int32_t partitions) {
   cj_world_topic_make(t->world, topic, partitions);
 }
 
+void cj_test_delete_topic(cj_test *t, const char *topic) {
+  cj_driver_topic(t, topic);
+  cj_world_topic_delete(t->world, topic);
+}
+
 void cj_test_recreate_topic(cj_test *t, const char *topic) {
   int32_t partitions = cj_driver_topic(t, topic)->partition_count;
   cj_world_topic_delete(t->world, topic);
@@ -59,17 +64,39 @@ int64_t cj_test_pipe(cj_test *t, const char *topic, cj_bytes key, cj_bytes value
                          NULL, 0);
 }
 
+static cj_world_producer *piping(cj_test *t) {
+  cj_world_producer *producer = cj_world_producer_of(t->world, "the test's own");
+  producer->timeout_ms = INT64_MAX / 4;
+  return producer;
+}
+
+void cj_test_transaction(cj_test *t) {
+  if (t->in_transaction) cj_world_misuse("a transaction is open already");
+  t->in_transaction = true;
+}
+
+void cj_test_transaction_end(cj_test *t, bool commit) {
+  if (!t->in_transaction) cj_world_misuse("no transaction is open");
+  t->in_transaction = false;
+  cj_txn_end(piping(t), commit);
+}
+
 int64_t cj_test_pipe_to(cj_test *t, const char *topic, int32_t partition, cj_bytes key,
                         cj_bytes value, int64_t timestamp, const cj_header *headers,
                         size_t header_count) {
   cj_header *copy = cj_world_alloc(header_count * sizeof *copy);
   if (header_count) memcpy(copy, headers, header_count * sizeof *copy);
-  const cj_world_record record = {.key = key,
-                                  .value = value,
-                                  .timestamp = timestamp,
-                                  .headers = copy,
-                                  .header_count = header_count};
-  int64_t offset = cj_world_append(partition_of(t, topic, partition), &record);
+  cj_world_record record = {.key = key,
+                            .value = value,
+                            .timestamp = timestamp,
+                            .headers = copy,
+                            .header_count = header_count};
+  cj_world_partition *log = partition_of(t, topic, partition);
+  int64_t offset = log->end;
+  if (t->in_transaction)
+    cj_txn_append(t->world, piping(t), log, &record);
+  else
+    cj_world_append(log, &record);
   cj_world_free(copy);
   return offset;
 }
@@ -96,8 +123,10 @@ int64_t cj_test_end(cj_test *t, const char *topic, int32_t partition) {
 
 bool cj_test_read(cj_test *t, const char *topic, int32_t partition, size_t i, cj_record *record) {
   const cj_world_partition *log = partition_of(t, topic, partition);
-  if (i >= log->all_count) return false;
-  const cj_world_record *from = log->all[i];
+  const cj_world_record *from = NULL;
+  for (size_t n = 0; n < log->all_count && !from; n++)
+    if (cj_world_visible(log->all[n], true) && i-- == 0) from = log->all[n];
+  if (!from) return false;
   *record = (cj_record){
       .key = from->key,
       .value = from->value,
@@ -111,7 +140,11 @@ bool cj_test_read(cj_test *t, const char *topic, int32_t partition, size_t i, cj
 }
 
 size_t cj_test_count(cj_test *t, const char *topic, int32_t partition) {
-  return partition_of(t, topic, partition)->all_count;
+  const cj_world_partition *log = partition_of(t, topic, partition);
+  size_t count = 0;
+  for (size_t n = 0; n < log->all_count; n++)
+    count += cj_world_visible(log->all[n], true);
+  return count;
 }
 
 /* ---- offsets ---- */
@@ -146,19 +179,29 @@ void cj_test_hold(cj_test *t, const char *topic, int32_t partition, bool held) {
 
 void cj_test_fail_request(cj_test *t, cj_test_request request, cj_test_fault fault, size_t times) {
   static const cj_io_request_kind kinds[] = {
-      [CJ_TEST_COMMIT] = CJ_REQ_COMMIT,     [CJ_TEST_COMMITTED] = CJ_REQ_COMMITTED,
-      [CJ_TEST_BOUNDS] = CJ_REQ_BOUNDS,     [CJ_TEST_ENDS] = CJ_REQ_ENDS,
-      [CJ_TEST_METADATA] = CJ_REQ_METADATA, [CJ_TEST_GROUP] = CJ_REQ_GROUP,
+      [CJ_TEST_COMMIT] = CJ_REQ_COMMIT,         [CJ_TEST_COMMITTED] = CJ_REQ_COMMITTED,
+      [CJ_TEST_BOUNDS] = CJ_REQ_BOUNDS,         [CJ_TEST_ENDS] = CJ_REQ_ENDS,
+      [CJ_TEST_METADATA] = CJ_REQ_METADATA,     [CJ_TEST_GROUP] = CJ_REQ_GROUP,
+      [CJ_TEST_TXN_COMMIT] = CJ_REQ_TXN_COMMIT, [CJ_TEST_TXN_INIT] = CJ_REQ_TXN_INIT,
+      [CJ_TEST_TXN_ABORT] = CJ_REQ_TXN_ABORT,
   };
   static const cj_world_fault faults[] = {
       [CJ_TEST_REFUSED] = {.effect = CJ_FAULT_REFUSE, .code = CJ_IO_RETRIABLE},
       [CJ_TEST_UNANSWERED] = {.effect = CJ_FAULT_HANG, .delay_ms = INT64_MAX / 4},
       [CJ_TEST_DONE_UNTOLD] = {.effect = CJ_FAULT_DONE_UNTOLD, .code = CJ_IO_TIMED_OUT},
+      [CJ_TEST_DONE_LATE] = {.effect = CJ_FAULT_LATE, .delay_ms = 500},
   };
+  bool of_transaction = request == CJ_TEST_TXN_COMMIT || request == CJ_TEST_TXN_ABORT;
+  if (fault == CJ_TEST_DONE_LATE && !of_transaction)
+    cj_world_misuse("only the end of a transaction can be done late");
   cj_world_fault added = faults[fault];
   added.kind = kinds[request];
   added.times = times;
   cj_world_fault_add(t->world, &added);
+}
+
+void cj_test_fail_fetch(cj_test *t, const char *topic, int32_t partition) {
+  partition_of(t, topic, partition)->fail_fetch = true;
 }
 
 void cj_test_fail_delivery(cj_test *t, const char *name, size_t times) {

@@ -335,6 +335,12 @@ cj_error *cj_io_memory_new(cj_world *world, const cj_io_setup *setup, cj_io **ou
   io->world = world;
   io->log = setup->log;
   io->admin = setup->admin;
+  io->read_committed = setup->read_committed;
+  io->epoch = -1;
+  if (setup->transactional_id && !setup->admin) {
+    io->producer = cj_world_producer_of(world, setup->transactional_id);
+    io->producer->timeout_ms = property(setup->settings, "transaction.timeout.ms", 10000);
+  }
   io->protocol = protocols[setup->settings->assignment];
   io->incremental = setup->settings->assignment == CJ_ASSIGN_STICKY ||
                     setup->settings->assignment == CJ_ASSIGN_BROKER;

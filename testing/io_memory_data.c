@@ -51,27 +51,35 @@ static void fetched_record(cj_memory_slot *slot, cj_fetched *out, const cj_world
 
 /* Writes the next entry of the partition; false: there is none now. */
 static bool fetch_next(cj_memory_io *io, cj_memory_slot *slot, cj_fetched *out) {
-  const cj_world_partition *partition = cj_memory_partition(io, slot->tp);
+  cj_world_partition *partition = cj_memory_partition(io, slot->tp);
   if (!partition) {
     fetched_error(slot, out, CJ_IO_UNKNOWN_TOPIC);
     return true;
   }
   if (partition->held) return false;
+  if (partition->fail_fetch) {
+    partition->fail_fetch = false;
+    fetched_error(slot, out, CJ_IO_RETRIABLE);
+    return true;
+  }
   if (slot->position < partition->start || slot->position > partition->end) {
     fetched_error(slot, out, CJ_IO_OUT_OF_RANGE);
     return true;
   }
+  int64_t end = cj_world_readable_end(partition, io->read_committed);
   const cj_world_record *record = cj_world_record_at(partition, slot->position);
-  if (record) {
+  while (record && record->offset < end && !cj_world_visible(record, io->read_committed))
+    record = cj_world_record_at(partition, record->offset + 1);
+  if (record && record->offset < end) {
     fetched_record(slot, out, record);
     return true;
   }
   /* Nothing but holes up to the end: the fetcher's position goes past them, as it does past control
    * records and what compaction took from the end of a batch. */
-  slot->position = partition->end;
-  if (slot->eof_at == partition->end) return false;
-  slot->eof_at = partition->end;
-  *out = (cj_fetched){.kind = CJ_FETCHED_EOF, .offset = partition->end};
+  if (slot->position < end) slot->position = end;
+  if (slot->position > end || slot->eof_at == end) return false;
+  slot->eof_at = end;
+  *out = (cj_fetched){.kind = CJ_FETCHED_EOF, .offset = end};
   return true;
 }
 
@@ -129,7 +137,7 @@ static void output_copy(cj_memory_output *to, const cj_io_output *from) {
   }
 }
 
-static void output_free(cj_memory_output *output) {
+void cj_memory_output_free(cj_memory_output *output) {
   cj_world_record *record = &output->record;
   for (size_t i = 0; i < record->header_count; i++) {
     cj_world_free(record->headers[i].name);
@@ -144,6 +152,11 @@ cj_io_code cj_memory_produce(cj_io *base, const cj_io_output *output) {
   cj_memory_io *io = (cj_memory_io *)base;
   if (io->admin) cj_world_misuse("an admin io does not produce");
   if (io->crashed) return CJ_IO_OK; /* nobody will know */
+  if (io->producer && (io->epoch < 0 || io->txn_unclear))
+    cj_world_misuse("an output before the producer was begun (anew) with TXN_INIT");
+  for (size_t i = 0; i < io->request_count; i++)
+    if (cj_memory_is_txn(io->requests[i].kind))
+      cj_world_misuse("an output while a transaction is being ended");
   if (output->topic < 0 || (size_t)output->topic >= io->topic_count)
     cj_world_misuse("produce to topic number %d", (int)output->topic);
   const cj_world_topic *topic = cj_memory_topic(io, output->topic);
@@ -173,18 +186,37 @@ static bool output_settle(cj_memory_io *io, cj_memory_output *output, cj_io_code
   if (!reachable && io->world->clock < output->expires) return false;
   if (!reachable) {
     *code = CJ_IO_TIMED_OUT;
+    io->txn_failed = true;
   } else if (!partition) {
     *code = CJ_IO_UNKNOWN_TOPIC;
+    io->txn_failed = true;
   } else if (topic->refuse_next) {
     topic->refuse_next--;
     *code = topic->refuse_code;
+    io->txn_failed = true;
   } else if (topic->max_message_bytes && size > topic->max_message_bytes) {
     *code = CJ_IO_TOO_LARGE;
+    io->txn_failed = true;
   } else {
-    cj_world_append(partition, &output->record);
-    *code = CJ_IO_OK;
+    *code = cj_memory_append(io, partition, &output->record);
   }
   return true;
+}
+
+/* The list is taken. */
+static void tell_delivered(cj_memory_io *io, cj_io_delivery *done, size_t count) {
+  if (count) {
+    cj_memory_event *event = cj_memory_event_push(io, CJ_EV_DELIVERED);
+    cj_io_delivery *list = cj_memory_event_alloc(event, count * sizeof *list);
+    memcpy(list, done, count * sizeof *list);
+    event->event.deliveries = list;
+    event->event.delivery_count = count;
+  }
+  cj_world_free(done);
+}
+
+static cj_io_delivery delivery_of(const cj_memory_output *output, cj_io_code code) {
+  return (cj_io_delivery){.token = output->token, .topic = output->topic, .code = code};
 }
 
 bool cj_memory_deliver(cj_memory_io *io) {
@@ -197,19 +229,23 @@ bool cj_memory_deliver(cj_memory_io *io) {
       continue;
     }
     done = cj_world_grow(done, &cap, count + 1, sizeof *done);
-    done[count++] = (cj_io_delivery){
-        .token = io->outputs[i].token, .topic = io->outputs[i].topic, .code = code};
-    output_free(&io->outputs[i]);
+    done[count++] = delivery_of(&io->outputs[i], code);
+    cj_memory_output_free(&io->outputs[i]);
   }
   io->output_count = kept;
-  if (count == 0) return false;
-  cj_memory_event *event = cj_memory_event_push(io, CJ_EV_DELIVERED);
-  cj_io_delivery *list = cj_memory_event_alloc(event, count * sizeof *list);
-  memcpy(list, done, count * sizeof *list);
-  cj_world_free(done);
-  event->event.deliveries = list;
-  event->event.delivery_count = count;
-  return true;
+  tell_delivered(io, done, count);
+  return count > 0;
+}
+
+void cj_memory_drop_outputs(cj_memory_io *io, cj_io_code code) {
+  cj_io_delivery *done = cj_world_alloc(io->output_count * sizeof *done);
+  size_t count = 0;
+  for (size_t i = 0; i < io->output_count; i++) {
+    if (code != CJ_IO_OK) done[count++] = delivery_of(&io->outputs[i], code);
+    cj_memory_output_free(&io->outputs[i]);
+  }
+  io->output_count = 0;
+  tell_delivered(io, done, count);
 }
 
 int64_t cj_memory_data_deadline(const cj_memory_io *io) {
@@ -221,6 +257,6 @@ int64_t cj_memory_data_deadline(const cj_memory_io *io) {
 
 void cj_memory_data_free(cj_memory_io *io) {
   for (size_t i = 0; i < io->output_count; i++)
-    output_free(&io->outputs[i]);
+    cj_memory_output_free(&io->outputs[i]);
   cj_world_free(io->outputs);
 }

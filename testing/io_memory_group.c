@@ -100,6 +100,10 @@ void cj_memory_close(cj_io *base) {
   cj_memory_io *io = (cj_memory_io *)base;
   if (io->crashed || io->closing) return;
   io->closing = true;
+  if (io->producer && io->epoch == io->producer->epoch) {
+    cj_memory_drop_outputs(io, CJ_IO_PURGED);
+    if (!io->world->down) cj_txn_end(io->producer, false);
+  }
   if (io->group) return;
   cj_memory_event_push(io, CJ_EV_CLOSED); /* never subscribed */
   io->join = CJ_JOIN_LEFT;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared by the files of the twin: io_memory.c (events, assignment), io_memory_data.c (records up
- * and down), io_memory_request.c, io_memory_group.c (the member's side of the protocol). */
+ * and down), io_memory_request.c, io_memory_group.c (the member's side of the protocol),
+ * io_memory_txn.c. */
 #ifndef CJ_IO_MEMORY_INTERNAL_H
 #define CJ_IO_MEMORY_INTERNAL_H
 
@@ -55,7 +56,7 @@ struct cj_memory_io {
   cj_io io; /* first */
   cj_world *world;
   cj_log log;
-  bool admin, incremental;
+  bool admin, incremental, read_committed;
   bool crashed, stalled;
   /* what was copied from the setup */
   char **topics;
@@ -78,6 +79,12 @@ struct cj_memory_io {
   /* requests */
   cj_memory_request *requests;
   size_t request_count, request_cap;
+  /* transactions */
+  cj_world_producer *producer; /* or NULL: without */
+  int32_t epoch;               /* -1: not begun with TXN_INIT */
+  bool txn_failed;             /* has to be aborted */
+  bool txn_unclear;            /* its end is not known: nothing but TXN_INIT is allowed */
+  bool fenced;
   /* the group */
   cj_world_group *group; /* once subscribed */
   cj_join_state join;
@@ -113,6 +120,20 @@ int64_t cj_memory_request_deadline(const cj_memory_io *io);
 bool cj_memory_request_ready(const cj_memory_io *io); /* is there one to be answered now? */
 void cj_memory_data_free(cj_memory_io *io);
 void cj_memory_requests_free(cj_memory_io *io);
+
+/* The output is appended, in a transaction or not. The code is the broker's. */
+cj_io_code cj_memory_append(cj_memory_io *io, cj_world_partition *partition,
+                            cj_world_record *record);
+void cj_memory_output_free(cj_memory_output *output);
+/* Those that are not delivered yet come back with the code; CJ_IO_OK: they are only dropped. */
+void cj_memory_drop_outputs(cj_memory_io *io, cj_io_code code);
+/* What a transaction's request comes to; false: not yet. */
+bool cj_memory_txn_do(cj_memory_io *io, const cj_memory_request *request, cj_io_code *code);
+/* Its answer was TIMED_OUT: whether it is done nobody knows. */
+void cj_memory_txn_unclear(cj_memory_io *io);
+bool cj_memory_is_txn(cj_io_request_kind kind);
+/* Of the fault LATE: the end is under way. */
+void cj_memory_txn_late(cj_memory_io *io, const cj_memory_request *request);
 
 /* Operations that live in the other files. */
 size_t cj_memory_fetch(cj_io *base, cj_tp tp, cj_fetched *out, size_t max);

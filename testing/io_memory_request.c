@@ -11,6 +11,9 @@ cj_error *cj_memory_submit(cj_io *base, const cj_io_request *request) {
   for (size_t i = 0; i < io->request_count; i++)
     if (io->requests[i].id == request->id)
       cj_world_misuse("request %llu is under way already", (unsigned long long)request->id);
+  bool needs_init = request->kind == CJ_REQ_TXN_COMMIT || request->kind == CJ_REQ_TXN_ABORT;
+  if (needs_init && (!io->producer || io->epoch < 0 || io->txn_unclear))
+    cj_world_misuse("a transaction is ended whose producer was not begun (anew) with TXN_INIT");
   io->requests =
       cj_world_grow(io->requests, &io->request_cap, io->request_count + 1, sizeof *io->requests);
   cj_memory_request *queued = &io->requests[io->request_count++];
@@ -53,6 +56,9 @@ static void fill_offset(cj_memory_io *io, const cj_memory_request *request, cj_i
   switch (request->kind) {
   case CJ_REQ_COMMITTED:
     entry->offset = cj_group_committed(group, topic, entry->tp.partition);
+    /* UNSTABLE_OFFSET_COMMIT (KIP-447) */
+    if (io->read_committed && cj_txn_offset_pending(group, topic, entry->tp.partition))
+      entry->code = CJ_IO_RETRIABLE;
     break;
   case CJ_REQ_COMMIT:
     entry->code = commit != CJ_IO_OK ? commit : partition ? CJ_IO_OK : CJ_IO_UNKNOWN_TOPIC;
@@ -61,7 +67,8 @@ static void fill_offset(cj_memory_io *io, const cj_memory_request *request, cj_i
     break;
   default:
     entry->code = partition ? CJ_IO_OK : CJ_IO_UNKNOWN_TOPIC;
-    entry->offset = partition ? partition->end : CJ_OFFSET_NONE;
+    entry->offset =
+        partition ? cj_world_readable_end(partition, io->read_committed) : CJ_OFFSET_NONE;
     entry->start = partition && request->kind == CJ_REQ_BOUNDS ? partition->start : CJ_OFFSET_NONE;
   }
 }
@@ -150,29 +157,61 @@ static void refuse(const cj_memory_request *request, cj_memory_event *event, cj_
   for (size_t i = 0; i < request->count; i++) {
     list[i] = request->list[i];
     list[i].code = code;
-    if (request->kind != CJ_REQ_COMMIT) list[i].offset = list[i].start = CJ_OFFSET_NONE;
+    if (request->kind != CJ_REQ_COMMIT && !cj_memory_is_txn(request->kind))
+      list[i].offset = list[i].start = CJ_OFFSET_NONE;
   }
   event->event.code = code;
   event->event.offsets = list;
   event->event.offset_count = request->count;
 }
 
-static bool request_answer(cj_memory_io *io, const cj_memory_request *request) {
-  bool waits = io->world->down || io->world->clock < request->ready_at;
-  if (waits && io->world->clock < request->deadline) return false;
+static void done_untold(cj_memory_io *io, const cj_memory_request *request) {
+  cj_memory_event untold = {.owned = NULL};
+  request_do(io, request, &untold);
+  for (size_t i = 0; i < untold.owned_count; i++)
+    cj_world_free(untold.owned[i]);
+  cj_world_free(untold.owned);
+}
+
+static cj_memory_event *push_done(cj_memory_io *io, const cj_memory_request *request) {
   cj_memory_event *event = cj_memory_event_push(io, CJ_EV_DONE);
   event->event.id = request->id;
   event->event.request = request->kind;
+  return event;
+}
+
+/* False: not yet. */
+static bool txn_answer(cj_memory_io *io, const cj_memory_request *request, bool over) {
+  cj_io_code code = CJ_IO_TIMED_OUT;
+  bool refused = request->faulty && request->fault.effect == CJ_FAULT_REFUSE;
+  bool untold = request->faulty && request->fault.effect == CJ_FAULT_DONE_UNTOLD;
+  if (request->faulty && request->fault.effect == CJ_FAULT_LATE)
+    cj_memory_txn_late(io, request);
+  else if (refused)
+    code = request->kind == CJ_REQ_TXN_COMMIT ? CJ_IO_ABORTABLE : request->fault.code;
+  else if (!over && !cj_memory_txn_do(io, request, &code))
+    return false;
+  if (untold && code == CJ_IO_OK) code = request->fault.code;
+  if (code == CJ_IO_TIMED_OUT) cj_memory_txn_unclear(io);
+  refuse(request, push_done(io, request), code);
+  return true;
+}
+
+static bool request_answer(cj_memory_io *io, const cj_memory_request *request) {
+  bool waits = io->world->down || io->world->clock < request->ready_at;
+  bool over = io->world->clock >= request->deadline;
+  if (waits && !over) return false;
+  if (cj_memory_is_txn(request->kind)) {
+    /* A commit waits for its outputs too, as long as it may. */
+    return txn_answer(io, request, waits) || (over && txn_answer(io, request, true));
+  }
+  cj_memory_event *event = push_done(io, request);
   if (waits) {
     refuse(request, event, CJ_IO_TIMED_OUT);
   } else if (request->faulty && request->fault.effect == CJ_FAULT_REFUSE) {
     refuse(request, event, request->fault.code);
   } else if (request->faulty && request->fault.effect == CJ_FAULT_DONE_UNTOLD) {
-    cj_memory_event untold = {.owned = NULL};
-    request_do(io, request, &untold);
-    for (size_t i = 0; i < untold.owned_count; i++)
-      cj_world_free(untold.owned[i]);
-    cj_world_free(untold.owned);
+    done_untold(io, request);
     refuse(request, event, request->fault.code);
   } else {
     request_do(io, request, event);

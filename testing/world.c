@@ -67,6 +67,7 @@ void cj_world_destroy(cj_world *world) {
     topic_free(world->topics[i]);
   for (size_t i = 0; i < world->group_count; i++)
     cj_world_group_free(world->groups[i]);
+  cj_txn_free(world);
   cj_world_free(world->topics);
   cj_world_free(world->groups);
   cj_world_free(world->faults);
@@ -89,10 +90,11 @@ void cj_world_advance(cj_world *world, int64_t ms) {
     cj_memory_io_expire(world->ios[i]);
   for (size_t i = 0; i < world->group_count && !world->down; i++)
     cj_group_expire(world->groups[i]);
+  if (!world->down) cj_txn_expire(world);
 }
 
 int64_t cj_world_deadline(const cj_world *world) {
-  int64_t next = INT64_MAX;
+  int64_t next = world->down ? INT64_MAX : cj_txn_deadline(world);
   for (size_t i = 0; i < world->group_count && !world->down; i++) {
     int64_t at = cj_group_deadline(world->groups[i]);
     if (at < next) next = at;
@@ -130,11 +132,12 @@ static void record_free(cj_world_record *record) {
 
 static void topic_free(cj_world_topic *topic) {
   for (int32_t p = 0; p < topic->partition_count; p++) {
-    cj_world_partition *partition = &topic->partitions[p];
+    cj_world_partition *partition = topic->partitions[p];
     for (size_t i = 0; i < partition->all_count; i++)
       record_free(partition->all[i]);
     cj_world_free(partition->all);
     cj_world_free(partition->live);
+    cj_world_free(partition);
   }
   cj_world_free(topic->partitions);
   cj_world_free(topic->name);
@@ -167,11 +170,11 @@ cj_world_topic *cj_world_topic_make(cj_world *world, const char *name, int32_t p
   if (partitions < topic->partition_count)
     cj_world_misuse("topic %s: %d partitions cannot become %d", name, (int)topic->partition_count,
                     (int)partitions);
-  size_t had = (size_t)topic->partition_count, wanted = (size_t)partitions;
-  size_t cap = had;
-  topic->partitions = cj_world_grow(topic->partitions, &cap, wanted, sizeof *topic->partitions);
-  memset(topic->partitions + had, 0, (wanted - had) * sizeof *topic->partitions);
-  topic->partition_count = partitions;
+  size_t cap = (size_t)topic->partition_count;
+  topic->partitions =
+      cj_world_grow(topic->partitions, &cap, (size_t)partitions, sizeof(cj_world_partition *));
+  while (topic->partition_count < partitions)
+    topic->partitions[topic->partition_count++] = cj_world_alloc(sizeof(cj_world_partition));
   return topic;
 }
 
@@ -185,7 +188,7 @@ void cj_world_topic_delete(cj_world *world, const char *name) {
 }
 
 cj_world_partition *cj_world_partition_of(cj_world_topic *topic, int32_t p) {
-  return topic && p >= 0 && p < topic->partition_count ? &topic->partitions[p] : NULL;
+  return topic && p >= 0 && p < topic->partition_count ? topic->partitions[p] : NULL;
 }
 
 /* ---- logs ---- */
@@ -200,6 +203,7 @@ static cj_world_record *record_copy(const cj_world_record *from) {
   cj_world_record *record = cj_world_alloc(sizeof *record);
   record->reader.read = record_headers;
   record->timestamp = from->timestamp;
+  record->txn = from->txn;
   record->key = cj_world_bytes_copy(from->key);
   record->value = cj_world_bytes_copy(from->value);
   record->header_count = from->header_count;
@@ -278,6 +282,19 @@ void cj_world_compact(cj_world_partition *partition) {
 const cj_world_record *cj_world_record_at(const cj_world_partition *partition, int64_t offset) {
   size_t i = live_index(partition, offset);
   return i < partition->live_count ? partition->live[i] : NULL;
+}
+
+int64_t cj_world_readable_end(const cj_world_partition *partition, bool read_committed) {
+  if (!read_committed || !partition->open) return partition->end;
+  for (size_t i = 0; i < partition->live_count; i++) {
+    const cj_world_txn *txn = partition->live[i]->txn;
+    if (txn && txn->state == CJ_TXN_OPEN) return partition->live[i]->offset;
+  }
+  return partition->end;
+}
+
+bool cj_world_visible(const cj_world_record *record, bool read_committed) {
+  return !read_committed || !record->txn || record->txn->state == CJ_TXN_COMMITTED;
 }
 
 /* ---- faults ---- */

@@ -10,7 +10,8 @@
  *   - a request is refused, is done but answered with an error, or hangs;
  *   - an output is refused by the broker; a partition is held: nothing is read from it, and what is
  *     written to it is not acknowledged;
- *   - logs lose their beginning, their end, or have holes; topics grow or are made anew.
+ *   - logs lose their beginning, their end, or have holes; topics grow or are made anew;
+ *   - transactions are left open, time out, end late, or hit the one after them.
  *
  * Memory comes straight from malloc and its lack aborts: a sweep over cj_alloc's failures is to hit
  * the runtime, not the world it runs in. One thread. */
@@ -29,6 +30,43 @@ void *cj_world_grow(void *items, size_t *cap, size_t need, size_t size);
 /* What a test did wrong, or a contract that the runtime broke: says so and aborts. */
 _Noreturn void cj_world_misuse(const char *format, ...) CJ_PRINTF(1, 2);
 
+/* ---- transactions ---- */
+typedef enum { CJ_TXN_OPEN, CJ_TXN_COMMITTED, CJ_TXN_ABORTED } cj_txn_state;
+typedef struct cj_world_producer cj_world_producer;
+typedef struct cj_world_partition cj_world_partition;
+
+typedef struct {
+  char *topic; /* by name: it outlives the topic's deletion only if put back by hand */
+  int32_t partition;
+  int64_t offset;
+} cj_world_offset;
+
+typedef struct {
+  cj_txn_state state;
+  int64_t began;                /* clock */
+  cj_world_partition **written; /* each gets a marker at the end */
+  size_t written_count, written_cap;
+  struct cj_world_group *group; /* whose offsets are committed with it, or NULL */
+  cj_world_offset *offsets;
+  size_t offset_count, offset_cap;
+} cj_world_txn;
+
+/* A transactional id, as the transaction coordinator knows it. */
+struct cj_world_producer {
+  char *id;
+  int32_t epoch;
+  int64_t timeout_ms;
+  cj_world_txn *open; /* or NULL */
+};
+
+/* The end of a transaction that is under way to the broker. */
+typedef struct {
+  cj_world_producer *producer;
+  int32_t epoch;
+  bool commit;
+  int64_t at; /* clock; -1: has arrived */
+} cj_world_late_end;
+
 /* ---- logs ---- */
 typedef struct {
   cj_headers reader; /* first: a cj_headers pointer is one to the record */
@@ -37,20 +75,23 @@ typedef struct {
   cj_bytes key, value;
   cj_header *headers;
   size_t header_count;
+  const cj_world_txn *txn; /* or NULL */
 } cj_world_record;
 
-typedef struct {
+struct cj_world_partition {
   cj_world_record **all; /* everything that was ever appended, in that order; owned */
   size_t all_count, all_cap;
   cj_world_record **live; /* what the log holds now, by offset; borrowed from `all` */
   size_t live_count, live_cap;
   int64_t start, end;
+  size_t open; /* transactions that have written here and are open */
   bool held;
-} cj_world_partition;
+  bool fail_fetch; /* the next fetch meets a temporary error */
+};
 
 typedef struct {
   char *name;
-  cj_world_partition *partitions;
+  cj_world_partition **partitions;
   int32_t partition_count;
   size_t max_message_bytes; /* the broker refuses what is larger; 0: no limit */
   size_t refuse_next;       /* this many outputs are refused with refuse_code */
@@ -85,12 +126,6 @@ typedef enum {
   CJ_GROUP_STABLE,
 } cj_group_state;
 
-typedef struct {
-  char *topic; /* by name: it outlives the topic's deletion only if put back by hand */
-  int32_t partition;
-  int64_t offset;
-} cj_world_offset;
-
 typedef struct cj_world cj_world;
 typedef struct cj_world_group cj_world_group;
 
@@ -117,6 +152,8 @@ typedef enum {
   CJ_FAULT_REFUSE,      /* not done, answered with `code` */
   CJ_FAULT_DONE_UNTOLD, /* done, answered with `code` */
   CJ_FAULT_HANG,        /* nothing for `delay_ms`; past its deadline: TIMED_OUT, not done */
+  CJ_FAULT_LATE,        /* of a transaction's end: TIMED_OUT, and `delay_ms` later it reaches the
+                           broker, and whatever is open then, if the epoch is still the same */
 } cj_fault_effect;
 
 typedef struct {
@@ -138,6 +175,12 @@ struct cj_world {
   size_t group_count, group_cap;
   cj_world_fault *faults;
   size_t fault_count, fault_cap;
+  cj_world_producer **producers;
+  size_t producer_count, producer_cap;
+  cj_world_txn **txns; /* all that ever were */
+  size_t txn_count, txn_cap;
+  cj_world_late_end *late;
+  size_t late_count, late_cap;
   struct cj_memory_io **ios; /* those that live */
   size_t io_count, io_cap;
   uint32_t member_ids; /* how many were given out */
@@ -175,6 +218,35 @@ void cj_world_truncate(cj_world_partition *partition, int64_t end);
 void cj_world_compact(cj_world_partition *partition);
 /* The first live record at or after the offset, or NULL. */
 const cj_world_record *cj_world_record_at(const cj_world_partition *partition, int64_t offset);
+/* Up to where a reader may go: the end, or (read_committed) where the first open transaction
+ * begins. */
+int64_t cj_world_readable_end(const cj_world_partition *partition, bool read_committed);
+/* Does a reader get to see it? */
+bool cj_world_visible(const cj_world_record *record, bool read_committed);
+
+/* ---- the transaction coordinator (world_txn.c) ---- */
+
+cj_world_producer *cj_world_producer_of(cj_world *world, const char *id); /* made when missing */
+/* A new producer of that id: the epoch is raised, what was left open is aborted. Returns the
+ * epoch. */
+int32_t cj_txn_init(cj_world_producer *producer);
+/* Appends within the producer's transaction, which begins with that. */
+void cj_txn_append(cj_world *world, cj_world_producer *producer, cj_world_partition *partition,
+                   cj_world_record *record);
+/* Offsets that the group gets when the transaction is committed. */
+void cj_txn_add_offset(cj_world *world, cj_world_producer *producer, cj_world_group *group,
+                       const char *topic, int32_t partition, int64_t offset);
+/* Is an offset of that partition part of an open transaction? */
+bool cj_txn_offset_pending(const cj_world_group *group, const char *topic, int32_t partition);
+/* A request to end it, of this epoch, arrives that late. */
+void cj_txn_end_late(cj_world *world, cj_world_producer *producer, int32_t epoch, bool commit,
+                     int64_t delay_ms);
+/* Ends the open transaction, if there is one. */
+void cj_txn_end(cj_world_producer *producer, bool commit);
+/* Aborts transactions that are open for too long, and fences their producers. */
+void cj_txn_expire(cj_world *world);
+int64_t cj_txn_deadline(const cj_world *world);
+void cj_txn_free(cj_world *world);
 
 void cj_world_fault_add(cj_world *world, const cj_world_fault *fault);
 /* Takes the fault that the next request of the kind meets; false: none. */

@@ -49,6 +49,10 @@ CJ_API int64_t cj_test_pipe(cj_test *t, const char *topic, cj_bytes key, cj_byte
 CJ_API int64_t cj_test_pipe_to(cj_test *t, const char *topic, int32_t partition, cj_bytes key,
                                cj_bytes value, int64_t timestamp, const cj_header *headers,
                                size_t header_count);
+/* What is piped between the two is one transaction: readers under read_committed see it once it is
+ * committed, or never; each partition gets a marker at its end. */
+CJ_API void cj_test_transaction(cj_test *t);
+CJ_API void cj_test_transaction_end(cj_test *t, bool commit);
 /* Leaves a hole of `count` offsets at the end, as compaction and transaction markers do. */
 CJ_API void cj_test_gap(cj_test *t, const char *topic, int32_t partition, int64_t count);
 /* Removes all records before the offset, as retention does. */
@@ -59,8 +63,9 @@ CJ_API void cj_test_delete_records(cj_test *t, const char *topic, int32_t partit
 CJ_API void cj_test_compact(cj_test *t, const char *topic, int32_t partition);
 /* Cuts the log so that its end is `end`, as an unclean election does. */
 CJ_API void cj_test_truncate(cj_test *t, const char *topic, int32_t partition, int64_t end);
-/* Deletes the topic, with the offsets that were committed for it, and makes it anew: empty, with as
+/* Deletes the topic, with the offsets that were committed for it; and makes it anew: empty, with as
  * many partitions. */
+CJ_API void cj_test_delete_topic(cj_test *t, const char *topic);
 CJ_API void cj_test_recreate_topic(cj_test *t, const char *topic);
 /* The group's committed offset, or -1. */
 CJ_API int64_t cj_test_committed(cj_test *t, const char *topic, int32_t partition);
@@ -81,20 +86,28 @@ typedef enum {
   CJ_TEST_ENDS,      /* the question where it ends, while running */
   CJ_TEST_METADATA,
   CJ_TEST_GROUP,
+  CJ_TEST_TXN_COMMIT, /* of a transaction, with its offsets (processing.guarantee exactly_once) */
+  CJ_TEST_TXN_ABORT,
+  CJ_TEST_TXN_INIT, /* the start of a transactional producer */
 } cj_test_request;
 typedef enum {
   CJ_TEST_REFUSED,     /* not done: a temporary error */
   CJ_TEST_UNANSWERED,  /* not done, and nothing comes back until request.timeout.ms is over */
   CJ_TEST_DONE_UNTOLD, /* done, but the answer says that it timed out */
+  CJ_TEST_DONE_LATE,   /* of a transaction's end: times out, and reaches the broker half a second
+                          later, there to end whatever is open under the same epoch */
 } cj_test_fault;
 /* The next `times` requests of that kind, whoever makes them, end so. */
 CJ_API void cj_test_fail_request(cj_test *t, cj_test_request request, cj_test_fault fault,
                                  size_t times);
+/* The next fetch of the partition meets a temporary error. */
+CJ_API void cj_test_fail_fetch(cj_test *t, const char *topic, int32_t partition);
 /* The broker refuses the next `times` records that are produced to the topic, as too large. */
 CJ_API void cj_test_fail_delivery(cj_test *t, const char *topic, size_t times);
 
 /* ---- outputs ---- */
-/* Record i (from 0) of a partition, of all records ever appended; false past the end. Views into
+/* Record i (from 0) of a partition, of all records ever appended, as a reader under read_committed
+ * sees them: what is in an open or aborted transaction is not there. False past the end. Views into
  * the log, valid until the test is destroyed. */
 CJ_API bool cj_test_read(cj_test *t, const char *topic, int32_t partition, size_t i,
                          cj_record *record);

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The producer's side of transactions, as librdkafka's rdkafka_txnmgr.c plays it. */
+#include "testing/io_memory_internal.h"
+
+bool cj_memory_is_txn(cj_io_request_kind kind) {
+  return kind == CJ_REQ_TXN_INIT || kind == CJ_REQ_TXN_COMMIT || kind == CJ_REQ_TXN_ABORT;
+}
+
+/* A newer producer of the same id is there: this one will not work again. */
+static bool fenced(cj_memory_io *io) {
+  if (io->epoch == io->producer->epoch) return false;
+  if (!io->fenced)
+    cj_io_memory_fail(&io->io, CJ_IO_FENCED, true, "fenced by a newer producer of the same id");
+  io->fenced = true;
+  return true;
+}
+
+cj_io_code cj_memory_append(cj_memory_io *io, cj_world_partition *partition,
+                            cj_world_record *record) {
+  if (!io->producer) {
+    cj_world_append(partition, record);
+    return CJ_IO_OK;
+  }
+  if (fenced(io)) return CJ_IO_FENCED;
+  cj_txn_append(io->world, io->producer, partition, record);
+  return CJ_IO_OK;
+}
+
+/* The offsets are checked against the generation that the member has now, not against the one in
+ * which the request was made (KIP-447). */
+static cj_io_code send_offsets(cj_memory_io *io, const cj_memory_request *request) {
+  cj_world_group *group = cj_world_group_of(io->world, io->group_id);
+  cj_io_code code = cj_group_may_commit(group, io->member_id, io->generation);
+  for (size_t i = 0; code == CJ_IO_OK && i < request->count; i++)
+    cj_txn_add_offset(io->world, io->producer, group, io->topics[request->list[i].tp.topic],
+                      request->list[i].tp.partition, request->list[i].offset);
+  return code;
+}
+
+static cj_io_code commit(cj_memory_io *io, const cj_memory_request *request) {
+  if (fenced(io)) return CJ_IO_FENCED;
+  if (io->txn_failed) return CJ_IO_ABORTABLE;
+  cj_io_code code = send_offsets(io, request);
+  if (code == CJ_IO_OK)
+    cj_txn_end(io->producer, true);
+  else
+    io->txn_failed = true;
+  return code;
+}
+
+static cj_io_code begin_anew(cj_memory_io *io) {
+  cj_memory_drop_outputs(io, CJ_IO_OK); /* they went with the producer before */
+  io->epoch = cj_txn_init(io->producer);
+  io->txn_failed = io->txn_unclear = io->fenced = false;
+  return CJ_IO_OK;
+}
+
+static cj_io_code abort_open(cj_memory_io *io) {
+  cj_memory_drop_outputs(io, CJ_IO_PURGED);
+  if (fenced(io)) return CJ_IO_FENCED;
+  cj_txn_end(io->producer, false);
+  io->txn_failed = false;
+  return CJ_IO_OK;
+}
+
+bool cj_memory_txn_do(cj_memory_io *io, const cj_memory_request *request, cj_io_code *code) {
+  if (!io->producer) cj_world_misuse("a transaction without a transactional id");
+  if (request->kind == CJ_REQ_TXN_COMMIT && io->output_count) return false;
+  *code = request->kind == CJ_REQ_TXN_COMMIT  ? commit(io, request)
+          : request->kind == CJ_REQ_TXN_ABORT ? abort_open(io)
+                                              : begin_anew(io);
+  return true;
+}
+
+void cj_memory_txn_unclear(cj_memory_io *io) {
+  io->txn_unclear = true;
+}
+
+void cj_memory_txn_late(cj_memory_io *io, const cj_memory_request *request) {
+  bool ends_with_commit = request->kind == CJ_REQ_TXN_COMMIT;
+  if (ends_with_commit && (io->txn_failed || send_offsets(io, request) != CJ_IO_OK)) return;
+  cj_txn_end_late(io->world, io->producer, io->epoch, ends_with_commit, request->fault.delay_ms);
+}
