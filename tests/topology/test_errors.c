@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What is refused at the start, and what becomes of a record that fails on the way. */
 #include "lib/alerts.h"
+#include "testing/driver.h"
 
 /* ---- the start ---- */
 
@@ -123,6 +124,85 @@ static void case_32_a_topic_grows_while_it_runs(void **state) {
   says(error, "4");
   says(error, "2");
   alerts_close(&a);
+}
+
+/* The group deals a partition that was not there at the start, before the worker has seen the
+ * growth by itself. */
+static void case_32_a_new_partition_is_dealt(void **state) {
+  (void)state;
+  alerts a = alerts_open(INNER, 2, NULL);
+  alerts_run(&a);
+  cj_test_topic(a.t, "price", 3);
+  cj_test_topic(a.t, "notif", 3);
+  cj_test_rebalance(a.t);
+  cj_test_settle(a.t);
+  assert_int_equal(CJ_ERR_PARTITIONS_CHANGED, cj_error_code(cj_test_member_error(a.t, "a")));
+  alerts_close(&a);
+}
+
+static void a_topic_is_deleted_while_it_runs(void **state) {
+  (void)state;
+  alerts a = alerts_open(INNER, 1, NULL);
+  alerts_price(&a, "X", "1", 1);
+  alerts_run(&a);
+  cj_test_delete_topic(a.t, "price");
+  cj_test_advance(a.t, 60000);
+  const cj_error *error = cj_test_member_error(a.t, "a");
+  assert_int_equal(CJ_ERR_TOPIC_MISSING, cj_error_code(error));
+  says(error, "price");
+  alerts_close(&a);
+}
+
+static void a_fetch_that_fails_for_a_moment(void **state) {
+  (void)state;
+  alerts a = alerts_open(INNER, 1, NULL);
+  alerts_price(&a, "X", "1", 1);
+  alerts_notif(&a, "X", "n1", 2);
+  alerts_run(&a);
+  cj_test_fail_fetch(a.t, "price", 0);
+  alerts_price(&a, "X", "2", 3);
+  alerts_notif(&a, "X", "n2", 4);
+  cj_test_advance(a.t, 5000);
+  alerts_well(&a, "a");
+  cj_test_commit(a.t);
+  assert_string_equal("2", alerts_row(&a, "X"));
+  assert_int_equal(2, cj_test_committed(a.t, "notif", 0));
+  /* At least once: what was not committed is done again, with the same row. */
+  cj_record record;
+  for (size_t i = 0; cj_test_read(a.t, "alerts", 0, i, &record); i++)
+    assert_true(cj_bytes_equal(record.value, cj_bytes_str("n1+1")) ||
+                cj_bytes_equal(record.value, cj_bytes_str("n2+2")));
+  assert_true(cj_test_count(a.t, "alerts", 0) >= 2);
+  alerts_close(&a);
+}
+
+/* The client as a whole fails: the member ends with the error's kind, and has not committed. */
+static void a_client_that_is_fenced_or_not_let_in(void **state) {
+  (void)state;
+  static const struct {
+    cj_io_code code;
+    bool fatal;
+    cj_code expected;
+  } kinds[] = {
+      {CJ_IO_FENCED, true, CJ_ERR_FENCED},
+      {CJ_IO_AUTH, false, CJ_ERR_AUTH},
+      {CJ_IO_INCONSISTENT_GROUP, false, CJ_ERR_ASSIGNMENT},
+      {CJ_IO_OTHER, true, CJ_ERR_KAFKA},
+      {CJ_IO_RETRIABLE, false, CJ_OK}, /* all brokers down: said now and then, not an end */
+  };
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    alerts a = alerts_open(INNER, 1, NULL);
+    alerts_price(&a, "X", "1", 1);
+    alerts_run(&a);
+    cj_io_memory_fail(cj_driver_member(a.t, "a")->workers[0].io, kinds[i].code, kinds[i].fatal,
+                      "said by the client");
+    cj_test_settle(a.t);
+    const cj_error *error = cj_test_member_error(a.t, "a");
+    assert_int_equal(kinds[i].expected, cj_error_code(error));
+    if (error) says(error, "said by the client");
+    if (error) assert_int_equal(-1, cj_test_committed(a.t, "price", 0));
+    alerts_close(&a);
+  }
 }
 
 /* ---- records that fail ---- */
@@ -310,6 +390,28 @@ static void case_78_the_client_refuses_an_output(void **state) {
   case_78(true);
 }
 
+static int32_t beyond(void *user, cj_bytes key, int32_t partitions) {
+  (void)user, (void)key;
+  return partitions;
+}
+
+static void an_output_has_nowhere_to_go(void **state) {
+  (void)state;
+  const cj_partitioner bad = {.name = "bad", .partition = beyond};
+  const cj_sink_options sink = {.partitioner = &bad};
+  cj_topology *topology = cj_topology_new();
+  cj_stream_to(cj_topology_stream(topology, "notif", NULL), "alerts", &sink);
+  cj_plan *plan;
+  assert_null(cj_topology_build(topology, &plan));
+  alerts a = alerts_over(plan, 2, NULL);
+  alerts_notif(&a, "X", "n1", 1);
+  alerts_run(&a);
+  const cj_error *error = cj_test_member_error(a.t, "a");
+  assert_int_equal(CJ_ERR_PRODUCE, cj_error_code(error));
+  says(error, "bad");
+  alerts_close(&a);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(case_31_counts_that_differ_are_refused),
@@ -318,6 +420,11 @@ int main(void) {
       cmocka_unit_test(case_35_a_misspelt_topic),
       cmocka_unit_test(case_83_brokers_are_down_at_the_start),
       cmocka_unit_test(case_32_a_topic_grows_while_it_runs),
+      cmocka_unit_test(case_32_a_new_partition_is_dealt),
+      cmocka_unit_test(a_topic_is_deleted_while_it_runs),
+      cmocka_unit_test(a_fetch_that_fails_for_a_moment),
+      cmocka_unit_test(a_client_that_is_fenced_or_not_let_in),
+      cmocka_unit_test(an_output_has_nowhere_to_go),
       cmocka_unit_test(case_80_a_callback_fails),
       cmocka_unit_test(case_80_bytes_do_not_decode),
       cmocka_unit_test(a_failure_in_the_middle_keeps_what_came_before),

@@ -397,6 +397,127 @@ static void case_55_truncated_and_grown_again(void **state) {
   alerts_close(&a);
 }
 
+/* The stream's side of the same: there is no store to rebuild, but the log line says why records
+ * are skipped or read again. */
+static void a_streams_offset_is_not_in_its_log(void **state) {
+  (void)state;
+  alerts a = alerts_open(LEFT, 1, NULL);
+  for (int i = 0; i < 10; i++)
+    alerts_notif(&a, "X", "n", i);
+  alerts_run(&a);
+  commit_and_stop(&a);
+  cj_test_truncate(a.t, "notif", 0, 4);
+  alerts_run(&a);
+  assert_int_equal(14, cj_test_count(a.t, "alerts", 0)); /* earliest: what is left, again */
+  assert_int_equal(1, cj_test_logged(a.t, "past the end of the log"));
+  commit_and_stop(&a);
+  assert_int_equal(4, cj_test_committed(a.t, "notif", 0));
+  for (int i = 0; i < 6; i++)
+    alerts_notif(&a, "X", "n", 100 + i);
+  cj_test_delete_records(a.t, "notif", 0, 8);
+  alerts_run(&a);
+  assert_int_equal(16, cj_test_count(a.t, "alerts", 0));
+  assert_int_equal(1, cj_test_logged(a.t, "before the start of the log"));
+  alerts_close(&a);
+}
+
+/* The log is cut below the committed offset while it is being restored. */
+static void the_log_is_cut_during_the_restore(void **state) {
+  (void)state;
+  alerts a = alerts_open(LEFT, 1, NULL);
+  prices(&a, 0, 5000);
+  alerts_run(&a);
+  commit_and_stop(&a);
+  cj_test_wipe_member(a.t, "a");
+  alerts_start(&a, "a");
+  step_into_the_restore(&a);
+  cj_test_truncate(a.t, "price", 0, 4500);
+  cj_test_advance(a.t, 5000);
+  alerts_well(&a, "a");
+  rows_are(&a, 0, 4500);
+  assert_string_equal("NULL", alerts_row(&a, "k4700"));
+  alerts_close(&a);
+}
+
+/* A gap of more than 100,000 offsets is loaded in bulk, without the store's log, and is there after
+ * a crash all the same: it ends in a flush, before anything is processed. */
+static alerts with_a_large_gap(void) {
+  alerts a = alerts_open(LEFT, 1, NULL);
+  prices(&a, 0, 5000);
+  cj_test_gap(a.t, "price", 0, 100000);
+  prices(&a, 5000, 12000);
+  alerts_run(&a);
+  commit_and_stop(&a);
+  cj_test_wipe_member(a.t, "a");
+  return a;
+}
+
+static void a_bulk_load_survives_a_crash(void **state) {
+  (void)state;
+  alerts a = with_a_large_gap();
+  alerts_run(&a);
+  assert_int_equal(12000, cj_test_metric(a.t, "restored", NULL));
+  cj_test_crash_member(a.t, "a");
+  alerts_start(&a, "a");
+  cj_test_advance(a.t, 50000);
+  assert_int_equal(0, cj_test_metric(a.t, "restored", NULL));
+  rows_are(&a, 0, 12000);
+  alerts_close(&a);
+}
+
+static void a_crash_in_a_bulk_load_begins_again(void **state) {
+  (void)state;
+  alerts a = with_a_large_gap();
+  alerts_start(&a, "a");
+  while (cj_test_metric(a.t, "restored", NULL) < 6000)
+    assert_true(cj_test_step(a.t));
+  cj_test_crash_member(a.t, "a");
+  alerts_start(&a, "a");
+  cj_test_advance(a.t, 50000);
+  assert_int_equal(12000, cj_test_metric(a.t, "restored", NULL)); /* nothing was durable yet */
+  rows_are(&a, 0, 12000);
+  alerts_close(&a);
+}
+
+/* Case 52: an open transaction holds everything behind it back from a reader under read_committed;
+ * what was aborted never enters the store, not by a restore either. */
+static void case_52_open_and_aborted_transactions(void **state) {
+  (void)state;
+  alerts a = alerts_open(LEFT, 1, WITH("isolation.level", "read_committed"));
+  alerts_price(&a, "BBCA", "0", 500);
+  cj_test_transaction(a.t);
+  alerts_price(&a, "A", "1", 1000);
+  cj_test_pipe(a.t, "price", cj_bytes_str("BBCA"), cj_bytes_str("inside"), 1001);
+  alerts_run(&a);
+  cj_test_commit(a.t);
+  assert_int_equal(1, cj_test_committed(a.t, "price", 0));
+  cj_test_transaction_end(a.t, false);
+  alerts_price(&a, "BBCA", "9100", 1002);
+  alerts_notif(&a, "A", "n1", 2000);
+  alerts_notif(&a, "BBCA", "n2", 2001);
+  cj_test_settle(a.t);
+  assert_alerts(&a, "n1+NULL n2+9100");
+  commit_and_stop(&a);
+  assert_int_equal(5, cj_test_committed(a.t, "price", 0)); /* the marker is behind it too */
+  cj_test_wipe_member(a.t, "a");
+  alerts_run(&a);
+  assert_string_equal("NULL", alerts_row(&a, "A"));
+  assert_string_equal("9100", alerts_row(&a, "BBCA"));
+  alerts_close(&a);
+}
+
+static void case_52_read_uncommitted_sees_them(void **state) {
+  (void)state;
+  alerts a = alerts_open(LEFT, 1, NULL);
+  cj_test_transaction(a.t);
+  alerts_price(&a, "A", "1", 1000);
+  alerts_notif(&a, "A", "n1", 2000);
+  alerts_run(&a);
+  assert_alerts(&a, "n1+1");
+  cj_test_transaction_end(a.t, true);
+  alerts_close(&a);
+}
+
 /* ---- offsets that are not what they were ---- */
 
 static void case_71_the_groups_offsets_are_gone(const char *reset, const char *expected) {
@@ -506,6 +627,12 @@ int main(void) {
       cmocka_unit_test(case_51_an_error_is_not_empty),
       cmocka_unit_test(case_37_a_recreated_topic),
       cmocka_unit_test(case_55_truncated_and_grown_again),
+      cmocka_unit_test(a_streams_offset_is_not_in_its_log),
+      cmocka_unit_test(the_log_is_cut_during_the_restore),
+      cmocka_unit_test(a_bulk_load_survives_a_crash),
+      cmocka_unit_test(a_crash_in_a_bulk_load_begins_again),
+      cmocka_unit_test(case_52_open_and_aborted_transactions),
+      cmocka_unit_test(case_52_read_uncommitted_sees_them),
       cmocka_unit_test(case_71_earliest_and_latest),
       cmocka_unit_test(case_71_error),
       cmocka_unit_test(case_71_a_table_is_rebuilt),
