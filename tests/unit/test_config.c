@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -356,6 +357,36 @@ static void test_documentation(void **state) {
   free(text);
 }
 
+/* docs/CONFIGURATION.md is what the table prints. COJOIN_WRITE_DOCS=1 writes it anew. */
+static void test_documentation_file(void **state) {
+  (void)state;
+  static const char head[] = "# Properties\n\nPrinted from the table in `runtime/config_table.c`; "
+                             "a test holds this file to "
+                             "it.\n\n";
+  char path[4096];
+  const char *slash = strrchr(__FILE__, '/');
+  snprintf(path, sizeof path, "%.*s/../../docs/CONFIGURATION.md",
+           slash ? (int)(slash - __FILE__) : 1, slash ? __FILE__ : ".");
+  char *text = cj_config_documentation();
+  assert_non_null(text);
+  if (getenv("COJOIN_WRITE_DOCS")) {
+    FILE *out = fopen(path, "w");
+    assert_non_null(out);
+    fprintf(out, "%s%s", head, text);
+    fclose(out);
+  }
+  FILE *in = fopen(path, "r");
+  if (!in) fail_msg("%s is missing: run this test with COJOIN_WRITE_DOCS=1", path);
+  static char found[1 << 16];
+  size_t len = fread(found, 1, sizeof found - 1, in);
+  fclose(in);
+  found[len] = '\0';
+  size_t skip = sizeof head - 1;
+  if (len < skip || strcmp(found + skip, text) != 0)
+    fail_msg("%s is not what the table prints: run this test with COJOIN_WRITE_DOCS=1", path);
+  free(text);
+}
+
 static void test_memory_is_shared_out(void **state) {
   (void)state;
   cj_settings s = {.memory_bytes = 64 << 20};
@@ -415,6 +446,7 @@ int main(void) {
       cmocka_unit_test(test_state_dir_comes_from_the_environment),
       cmocka_unit_test(test_copy_is_deep),
       cmocka_unit_test(test_documentation),
+      cmocka_unit_test(test_documentation_file),
       cmocka_unit_test(test_memory_is_shared_out),
       cmocka_unit_test(test_no_memory),
       cmocka_unit_test(test_edit_distance),
