@@ -206,6 +206,7 @@ cj_error *cj_task_position(cj_task *task) {
     if (error) return error;
   }
   task->reposition = NULL;
+  task->idle_since = -1;
   task->state = CJ_TASK_STATE_POSITIONED;
   if (!task->processor) return processor_open(task);
   return NULL;
@@ -294,6 +295,14 @@ void cj_task_rollback(cj_task *task) {
     cj_record_queue_clear(&task->inputs[i].queue);
     task->inputs[i].ready = false;
   }
+}
+
+void cj_task_undo(cj_task *task) {
+  if (cj_task_dirty(task)) {
+    cj_processor_destroy(task->processor);
+    task->processor = NULL;
+  }
+  cj_task_rollback(task);
 }
 
 void cj_task_show(cj_task *task) {

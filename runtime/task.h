@@ -144,6 +144,9 @@ CJ_MUST_CHECK cj_error *cj_task_not_committed(cj_task *task);
 /* Uncommitted updates are dropped; buffered records are given up. Positions are not valid until it
  * is positioned anew. */
 void cj_task_rollback(cj_task *task);
+/* The same where the task goes on: what its nodes keep is closed too if it has seen records that
+ * will come again. */
+void cj_task_undo(cj_task *task);
 void cj_task_show(cj_task *task); /* positions for other threads */
 
 #endif

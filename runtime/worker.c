@@ -275,7 +275,8 @@ static bool metadata_step(cj_worker *worker, int64_t now) {
   return true;
 }
 
-/* The failed record stays unprocessed, what came before it is committed. */
+/* The failed record stays unprocessed, what came before it is committed; not so a transaction,
+ * which may hold outputs that it made before it failed. */
 static bool work(cj_worker *worker, int64_t now) {
   bool worked = false;
   for (size_t i = 0; i < worker->task_count && worker->phase == CJ_PHASE_WORKING; i++) {
@@ -284,9 +285,12 @@ static bool work(cj_worker *worker, int64_t now) {
     if (error) {
       cj_code code = cj_error_code(error);
       bool record = code == CJ_ERR_PROCESS || code == CJ_ERR_DESERIALIZE;
-      cj_worker_fail(worker, error, record);
+      cj_worker_fail(worker, error, record && !worker->txn.on);
     } else if (task->reposition) {
+      /* What it has put into the open transaction would come twice. */
+      bool abort = worker->txn.on && worker->collector.open && cj_task_dirty(task);
       cj_worker_reposition(worker, task, now);
+      if (abort) cj_worker_txn_abort(worker);
       worked = true;
     } else if (task->state == CJ_TASK_STATE_RUNNING && !task->announced) {
       task->announced = true;

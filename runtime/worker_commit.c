@@ -79,12 +79,18 @@ static bool settled(const cj_worker *worker) {
                         : cj_collector_settled(&worker->collector);
 }
 
+/* A commit that was given up leaves outputs behind its cut. They may be of tasks that went on, and
+ * would be nobody's if another cut was made. */
+static bool may_cut(const cj_worker *worker) {
+  return worker->txn.on ? worker->txn.ready : cj_collector_settled(&worker->collector);
+}
+
 bool cj_worker_commit_step(cj_worker *worker, int64_t now) {
   if (worker->txn.on && cj_worker_txn_step(worker, now)) return true;
   switch (worker->commit.phase) {
   case CJ_COMMIT_IDLE:
     if (!worker->group.member || worker->commit.blocked) return false;
-    if (worker->txn.on && !worker->txn.ready) return false;
+    if (!may_cut(worker)) return false;
     if (worker->phase == CJ_PHASE_DRAINING && !worker->commit_on_exit) return false;
     if (now >= worker->commit.refresh_at) worker->commit.refresh = true;
     if (worker->commit.now || worker->commit.refresh || now >= worker->commit.due_at ||
@@ -204,7 +210,8 @@ int64_t cj_worker_commit_deadline(const cj_worker *worker) {
   if (worker->commit.phase == CJ_COMMIT_READING && !worker->commit.id)
     return worker->commit.retry_at;
   if (worker->txn.on && !worker->txn.ready && !worker->commit.id) return worker->commit.retry_at;
-  if (worker->commit.phase != CJ_COMMIT_IDLE || !worker->group.member || worker->commit.blocked)
+  if (worker->commit.phase != CJ_COMMIT_IDLE || !worker->group.member || worker->commit.blocked ||
+      !may_cut(worker))
     return INT64_MAX;
   int64_t deadline = worker->task_count ? worker->commit.refresh_at : INT64_MAX;
   return cj_worker_dirty(worker) ? cj_earlier(deadline, worker->commit.due_at) : deadline;

@@ -113,6 +113,15 @@ static cj_error *task_open(cj_worker *worker, int group, int32_t partition) {
 
 /* ---- assign ---- */
 
+static void suspend(cj_worker *worker, cj_task *task, bool lost) {
+  cj_task_undo(task);
+  if (task->store) cj_state_publish(worker->setup.state, task->store, false);
+  task->state = CJ_TASK_STATE_SUSPENDED;
+  task->announced = false;
+  task->reposition = NULL;
+  cj_worker_announce(worker, task, CJ_TASK_SUSPENDED, lost);
+}
+
 static int anchored_group(const cj_worker *worker, int32_t topic) {
   for (size_t g = 0; g < worker->setup.plan->group_count; g++)
     if (worker->env.anchors[g] == topic) return (int)g;
@@ -145,6 +154,19 @@ static void close_not_dealt(cj_worker *worker) {
     if (!worker->tasks[i]->dealt) task_remove(worker, i, false);
 }
 
+/* Eager: what an assignment does not give is not ours, and a task starts from its store. Tasks are
+ * suspended by then, unless no revoke came before it. */
+static void begin_generation(cj_worker *worker) {
+  cj_worker_positions_forget(worker);
+  for (size_t i = 0; i < worker->task_count; i++) {
+    cj_task *task = worker->tasks[i];
+    task->dealt = false;
+    if (task->state == CJ_TASK_STATE_SUSPENDED) continue;
+    cj_worker_commit_abandon(worker);
+    suspend(worker, task, false);
+  }
+}
+
 void cj_worker_on_assign(cj_worker *worker, const cj_io_event *event) {
   cj_io *io = worker->setup.io;
   worker->group.incremental = event->incremental;
@@ -152,9 +174,7 @@ void cj_worker_on_assign(cj_worker *worker, const cj_io_event *event) {
   if (worker->phase == CJ_PHASE_WORKING) {
     worker->group.member = true;
     worker->commit.blocked = false;
-    if (!event->incremental)
-      for (size_t i = 0; i < worker->task_count; i++)
-        worker->tasks[i]->dealt = false;
+    if (!event->incremental) begin_generation(worker);
     for (size_t i = 0; i < event->count && !error; i++) {
       int group = anchored_group(worker, event->list[i].topic);
       if (group >= 0) error = take(worker, group, event->list[i].partition);
@@ -189,20 +209,6 @@ static void mark_leaving(cj_worker *worker, const cj_io_event *event) {
   }
 }
 
-static void suspend(cj_worker *worker, cj_task *task, bool clean, bool lost) {
-  cj_task_rollback(task);
-  if (!clean) {
-    /* What the nodes keep for the task has seen records that will come again. */
-    cj_processor_destroy(task->processor);
-    task->processor = NULL;
-  }
-  if (task->store) cj_state_publish(worker->setup.state, task->store, false);
-  task->state = CJ_TASK_STATE_SUSPENDED;
-  task->announced = false;
-  task->reposition = NULL;
-  cj_worker_announce(worker, task, CJ_TASK_SUSPENDED, lost);
-}
-
 static cj_error *answer_incremental(cj_worker *worker) {
   cj_io *io = worker->setup.io;
   for (size_t i = 0; i < worker->task_count; i++) {
@@ -232,7 +238,7 @@ static void finish_revoke(cj_worker *worker, bool lost) {
     cj_task *task = worker->tasks[i];
     if (!leaves(task)) continue;
     if (eager && !lost)
-      suspend(worker, task, !cj_task_dirty(task), lost);
+      suspend(worker, task, lost);
     else
       task_remove(worker, i, lost);
   }

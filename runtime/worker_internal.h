@@ -113,6 +113,8 @@ void cj_worker_announce(cj_worker *worker, const cj_task *task, cj_task_event ev
 /* ---- worker_positions.c ---- */
 bool cj_worker_positions_step(cj_worker *worker, int64_t now);
 void cj_worker_on_positions(cj_worker *worker, const cj_io_event *event);
+/* The round under way is of a generation that is over: its answers come too late. */
+void cj_worker_positions_forget(cj_worker *worker);
 bool cj_worker_ends_step(cj_worker *worker, int64_t now);
 void cj_worker_on_ends(cj_worker *worker, const cj_io_event *event);
 void cj_worker_reposition(cj_worker *worker, cj_task *task, int64_t now);

@@ -179,6 +179,11 @@ void cj_worker_on_positions(cj_worker *worker, const cj_io_event *event) {
   worker->positions.round = 0;
 }
 
+void cj_worker_positions_forget(cj_worker *worker) {
+  worker->positions.round = 0;
+  worker->positions.committed_id = worker->positions.bounds_id = 0;
+}
+
 /* ---- fetching ---- */
 
 static bool fetched(const cj_task *task) {
@@ -243,7 +248,7 @@ void cj_worker_reposition(cj_worker *worker, cj_task *task, int64_t now) {
   cj_task_name(task, name, sizeof name);
   cj_logf(&worker->setup.log, CJ_LOG_WARN, "worker %d: task %s is positioned anew: %s",
           worker->setup.index, name, task->reposition);
-  cj_task_rollback(task);
+  cj_task_undo(task);
   task->reposition = NULL;
   task->announced = false;
   if (task->store) cj_state_publish(worker->setup.state, task->store, false);

@@ -63,6 +63,7 @@ typedef struct {
   script_request last[SCRIPT_KINDS];    /* the last one of the kind */
   cj_io_output outputs[SCRIPT_OUTPUTS]; /* not acknowledged: only topic and token are kept */
   size_t output_count, produced;
+  char values[SCRIPT_OUTPUTS][16]; /* of all that were produced */
   bool outputs_held;
   int assigns, adds, removes; /* calls */
   bool closed;
@@ -264,7 +265,8 @@ static inline cj_io_code script_produce(cj_io *io, const cj_io_output *output) {
   script_io *s = script_of(io);
   if (s->output_count == SCRIPT_OUTPUTS) return CJ_IO_QUEUE_FULL;
   s->outputs[s->output_count++] = *output;
-  s->produced++;
+  snprintf(s->values[s->produced++ % SCRIPT_OUTPUTS], sizeof s->values[0], "%.*s",
+           (int)output->value.len, output->value.data ? (const char *)output->value.data : "");
   return CJ_IO_OK;
 }
 

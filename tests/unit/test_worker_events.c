@@ -48,12 +48,20 @@ static void keep_line(void *user, cj_log_level level, const char *line) {
   snprintf(f->logged + len, sizeof f->logged - len, "%s\n", line);
 }
 
+/* A value "bad" fails when half of its outputs are made. */
+static cj_verdict emit_or_fail(cj_ctx *ctx, const cj_record *record, cj_emitter *out) {
+  if (cj_emit(out, record->key, record->value) == CJ_FAIL) return CJ_FAIL;
+  return cj_bytes_equal(record->value, cj_bytes_str("bad")) ? cj_ctx_fail(ctx, "bad") : CJ_EMIT;
+}
+
 static cj_plan *make_plan(fixture *f) {
   cj_topology *topology = cj_topology_new();
   cj_stream *stream = cj_topology_stream(topology, "notif", NULL);
   cj_table *table = cj_topology_table(topology, "price", NULL);
   const cj_node node = {.user = &f->states, .task_open = state_open, .task_close = state_close};
-  cj_stream *joined = cj_stream_join(stream, table, value_and_row, &node);
+  cj_stream *mapped = cj_stream_flat_map(stream, emit_or_fail, NULL);
+  cj_stream *joined = cj_stream_join(cj_stream_assume_copartitioned(mapped, "keys stay"), table,
+                                     value_and_row, &node);
   cj_stream_to(joined, "alerts", NULL);
   cj_plan *plan = NULL;
   assert_no_error(cj_topology_build(topology, &plan));
@@ -62,6 +70,8 @@ static cj_plan *make_plan(fixture *f) {
   assert_int_equal(ALERTS, cj_plan_find_topic(plan, "alerts"));
   return plan;
 }
+
+static bool exactly_once; /* of the next worker */
 
 static fixture *open_worker(const char *const *properties) {
   static const char *const required[] = {
@@ -76,6 +86,7 @@ static fixture *open_worker(const char *const *properties) {
   for (size_t i = 0; properties && properties[i]; i += 2)
     assert_no_error(cj_config_set(f->config, properties[i], properties[i + 1]));
   assert_no_error(cj_config_settings(f->config, &f->settings));
+  if (exactly_once) f->settings.guarantee = CJ_EXACTLY_ONCE;
   const cj_log log = {.user = f, .level = CJ_LOG_DEBUG, .line = keep_line};
   const cj_state_options options = {.dir = "not-used",
                                     .app_id = "test",
@@ -97,6 +108,13 @@ static fixture *open_worker(const char *const *properties) {
   return f;
 }
 
+static fixture *open_exactly_once(const char *const *properties) {
+  exactly_once = true;
+  fixture *f = open_worker(properties);
+  exactly_once = false;
+  return f;
+}
+
 static void close_worker(fixture *f) {
   cj_worker_destroy(f->worker);
   cj_state_close(f->state);
@@ -112,7 +130,10 @@ static void settle(fixture *f) {
     if (steps > 10000) fail_msg("the worker does not rest:\n%s", f->logged);
     bool pool = cj_state_run_pool(f->state);
     cj_step step = cj_worker_step(f->worker, &f->deadline);
-    if (step == CJ_STEP_FINISHED) return;
+    if (step == CJ_STEP_FINISHED) {
+      f->deadline = INT64_MAX;
+      return;
+    }
     if (pool || step == CJ_STEP_WORKED || f->io.event_count) continue;
     if (script_answer_all(&f->io)) continue;
     if (f->io.output_count && !f->io.outputs_held) continue;
@@ -245,12 +266,153 @@ static void it_rests_while_it_drains(void **state) {
   close_worker(f);
 }
 
+/* ---- late, twice ---- */
+
+/* The question of a generation that is over: its answer is none any more, and it holds up nothing.
+ */
+static void a_new_assignment_asks_anew(void **state) {
+  (void)state;
+  fixture *f = open_worker(NULL);
+  f->io.logs[NOTIF][0].committed = 0;
+  one_price_one_notif(f);
+  f->io.held[CJ_REQ_COMMITTED] = true;
+  assign(f, 1);
+  settle(f);
+  const script_request before = f->io.last[CJ_REQ_COMMITTED];
+  revoke(f, 1, false);
+  settle(f);
+  assign(f, 1);
+  settle(f);
+  assert_int_equal(2, f->io.submitted[CJ_REQ_COMMITTED]);
+  script_answer(&f->io, &before, CJ_IO_OK); /* read before the rebalance */
+  settle(f);
+  assert_int_equal(0, f->io.submitted[CJ_REQ_BOUNDS]);
+  f->io.logs[NOTIF][0].committed = f->io.logs[PRICE][0].committed = 1;
+  let_go(f, CJ_REQ_COMMITTED);
+  assert_true(runs(f, 0));
+  assert_int_equal(0, f->io.produced);
+  well(f);
+  close_worker(f);
+}
+
+/* No protocol does this, but a worker that took the second assignment for a resumption would join
+ * what is read again with what was not committed. */
+static void an_assignment_told_twice_starts_from_the_store(void **state) {
+  (void)state;
+  fixture *f = open_worker(NULL);
+  one_price_one_notif(f);
+  script_append(&f->io, PRICE, 0, "X", "2", 2000);
+  assign(f, 1);
+  f->io.held[CJ_REQ_COMMIT] = true;
+  advance(f, 1500);
+  assign(f, 1);
+  advance(f, 1000);
+  assert_int_equal(2, f->io.produced);
+  assert_string_equal("n1+1", f->io.values[0]);
+  assert_string_equal("n1+1", f->io.values[1]);
+  let_go(f, CJ_REQ_COMMIT);
+  advance(f, 2000);
+  assert_int_equal(2, committed(f, PRICE, 0));
+  well(f);
+  close_worker(f);
+}
+
+/* Cooperative: a commit is given up for the sake of those that leave. Those that stay have outputs
+ * of it on their way, which the next commit waits for. */
+static void outputs_of_a_commit_given_up_are_waited_for(void **state) {
+  (void)state;
+  fixture *f = open_worker(WITH("revoke.timeout.ms", "1000"));
+  f->io.incremental = true;
+  one_price_one_notif(f);
+  script_append(&f->io, NOTIF, 1, "Y", "n2", 1500);
+  assign(f, 2);
+  f->io.outputs_held = true;
+  advance(f, 1500); /* the cut is made */
+  script_rebalance(&f->io, CJ_EV_REVOKE, NOTIF, 1, 1, false);
+  advance(f, 1100);
+  assert_int_equal(3, f->io.removes); /* answered, over its budget */
+  assert_true(runs(f, 0));
+  script_append(&f->io, NOTIF, 0, "X", "n3", 1600);
+  advance(f, 3000);
+  assert_int_equal(CJ_OFFSET_NONE, committed(f, NOTIF, 0));
+  f->io.outputs_held = false;
+  advance(f, 3000);
+  assert_int_equal(2, committed(f, NOTIF, 0));
+  assert_int_equal(1, committed(f, PRICE, 0));
+  well(f);
+  close_worker(f);
+}
+
+/* ---- the state of nodes ---- */
+
+/* What the nodes keep for the task has seen records that will come again. */
+static void nodes_start_anew_where_work_is_undone(void **state) {
+  (void)state;
+  fixture *f = open_worker(WITH("commit.interval.ms", "60000"));
+  one_price_one_notif(f);
+  assign(f, 1);
+  settle(f);
+  assert_int_equal(1, f->states.opened);
+  f->io.logs[PRICE][0].error = CJ_IO_RETRIABLE;
+  advance(f, 1000);
+  assert_int_equal(2, f->io.produced);
+  assert_int_equal(2, f->states.opened);
+  cj_worker_commit(f->worker);
+  settle(f);
+  f->io.logs[PRICE][0].error = CJ_IO_RETRIABLE; /* nothing is undone: they go on */
+  advance(f, 1000);
+  assert_int_equal(2, f->io.produced);
+  assert_int_equal(2, f->states.opened);
+  well(f);
+  close_worker(f);
+}
+
+/* ---- transactions ---- */
+
+/* Outputs of a task that is positioned anew are in the open transaction, and would come twice. */
+static void a_task_positioned_anew_aborts_its_transaction(void **state) {
+  (void)state;
+  fixture *f = open_exactly_once(NULL);
+  one_price_one_notif(f);
+  assign(f, 1);
+  settle(f);
+  assert_int_equal(1, f->io.produced);
+  f->io.logs[PRICE][0].error = CJ_IO_RETRIABLE;
+  settle(f);
+  assert_int_equal(1, f->io.submitted[CJ_REQ_TXN_ABORT]);
+  advance(f, 1000);
+  assert_int_equal(2, f->io.produced);
+  assert_int_equal(1, f->io.submitted[CJ_REQ_TXN_ABORT]);
+  assert_int_equal(1, committed(f, NOTIF, 0));
+  well(f);
+  close_worker(f);
+}
+
+static void outputs_of_a_record_that_failed_are_not_committed(void **state) {
+  (void)state;
+  fixture *f = open_exactly_once(NULL);
+  one_price_one_notif(f);
+  script_append(&f->io, NOTIF, 0, "X", "bad", 1600);
+  assign(f, 1);
+  advance(f, 1000);
+  assert_int_equal(2, f->io.produced);
+  assert_int_equal(0, f->io.submitted[CJ_REQ_TXN_COMMIT]);
+  assert_int_equal(CJ_ERR_PROCESS, cj_error_code(cj_worker_error(f->worker)));
+  close_worker(f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(it_rests_while_a_commit_holds_up_a_task),
       cmocka_unit_test(it_rests_while_ends_are_not_answered),
       cmocka_unit_test(it_rests_while_a_revoke_waits_for_its_commit),
       cmocka_unit_test(it_rests_while_it_drains),
+      cmocka_unit_test(a_new_assignment_asks_anew),
+      cmocka_unit_test(an_assignment_told_twice_starts_from_the_store),
+      cmocka_unit_test(outputs_of_a_commit_given_up_are_waited_for),
+      cmocka_unit_test(nodes_start_anew_where_work_is_undone),
+      cmocka_unit_test(a_task_positioned_anew_aborts_its_transaction),
+      cmocka_unit_test(outputs_of_a_record_that_failed_are_not_committed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
