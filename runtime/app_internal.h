@@ -116,8 +116,9 @@ void cj_app_tell_assigned(void *worker, int index);
 void cj_app_tell_report(cj_app *app, const cj_report *report);
 
 /* ---- app_start.c ---- */
-/* An io for requests; its topics are the plan's, then the dead-letter topic. */
-CJ_MUST_CHECK cj_error *cj_app_new_io(cj_app *app, const char *client_id, bool admin, cj_io **io);
+/* An io; its topics are the plan's, then the dead-letter topic. `transactional_id` may be NULL. */
+CJ_MUST_CHECK cj_error *cj_app_new_io(cj_app *app, const char *client_id,
+                                      const char *transactional_id, bool admin, cj_io **io);
 /* The checklist through an io of its own, which *admin keeps unless it is NULL. */
 CJ_MUST_CHECK cj_error *cj_app_run_check(cj_app *app, cj_check_result *result, cj_io **admin);
 /* Everything from the checklist to running threads. A stop on the way is no error: no supervisor

@@ -7,7 +7,8 @@
 
 /* ---- ios ---- */
 
-cj_error *cj_app_new_io(cj_app *app, const char *client_id, bool admin, cj_io **io) {
+cj_error *cj_app_new_io(cj_app *app, const char *client_id, const char *transactional_id,
+                        bool admin, cj_io **io) {
   const cj_plan *plan = app->plan;
   bool dead_letters = app->settings.dead_letter_topic[0] != '\0';
   size_t count = plan->topic_count + (dead_letters ? 1 : 0);
@@ -22,6 +23,7 @@ cj_error *cj_app_new_io(cj_app *app, const char *client_id, bool admin, cj_io **
                              .client_id = client_id,
                              .admin = admin,
                              .read_committed = app->settings.read_committed,
+                             .transactional_id = transactional_id,
                              .log = app->log};
   sigset_t before;
   cj_signals_block(&before);
@@ -43,7 +45,7 @@ cj_error *cj_app_run_check(cj_app *app, cj_check_result *result, cj_io **admin) 
                                                                    : settings->application_id);
   if (!client_id) return cj_error_no_memory();
   cj_io *io = NULL;
-  cj_error *error = cj_app_new_io(app, client_id, true, &io);
+  cj_error *error = cj_app_new_io(app, client_id, NULL, true, &io);
   cj_free(client_id);
   if (!io) return error;
   error = cj_check_run_until(io, app->plan, settings, &app->log, stop_asked, app, result);
@@ -104,10 +106,14 @@ static cj_error *open_stores(cj_app *app, cj_app_parts *run) {
 static cj_error *new_worker(cj_app *app, cj_app_parts *run, const cj_stamp *stamp, size_t index) {
   cj_app_worker *worker = &run->workers[index];
   *worker = (cj_app_worker){.app = app, .index = (int)index};
-  char *client_id = cj_stamp_client_id(stamp, cj_state_process_id(run->stores), (int)index,
-                                       app->settings.client_id);
+  const char *process_id = cj_state_process_id(run->stores);
+  char *client_id = cj_stamp_client_id(stamp, process_id, (int)index, app->settings.client_id);
   if (!client_id) return cj_error_no_memory();
-  cj_error *error = cj_app_new_io(app, client_id, false, &worker->io);
+  char *transactional_id;
+  cj_error *error =
+      cj_stamp_transactional_id(&app->settings, process_id, (int)index, &transactional_id);
+  if (!error) error = cj_app_new_io(app, client_id, transactional_id, false, &worker->io);
+  cj_free(transactional_id);
   cj_free(client_id);
   if (error) return error;
   const cj_worker_setup setup = {.index = (int)index,

@@ -182,12 +182,10 @@ const char *cj_config_get(const cj_config *config, const char *name) {
 
 /* librdkafka's default, for the bound that a revoke has to stay under. */
 #define MAX_POLL_INTERVAL_MS 300000
+/* Ours (rdkafka/properties.c), for the bound that a commit interval has to stay under. */
+#define TRANSACTION_TIMEOUT_MS 10000
 
 static cj_error *check_supported(const cj_settings *settings) {
-  if (settings->guarantee == CJ_EXACTLY_ONCE)
-    return cj_error_new(CJ_ERR_UNSUPPORTED, "processing.guarantee",
-                        "exactly_once needs the transactional commit, which this version of cojoin "
-                        "does not have yet: use at_least_once");
   if (settings->assignment == CJ_ASSIGN_STICKY)
     return cj_error_new(
         CJ_ERR_UNSUPPORTED, "assignment",
@@ -215,6 +213,22 @@ static cj_error *check_dead_letter(const cj_settings *settings) {
   return NULL;
 }
 
+static long long rd_ms(const cj_config *config, const char *name, long long otherwise) {
+  const char *value = get_rd(config, name);
+  return value ? strtoll(value, NULL, 10) : otherwise;
+}
+
+/* The broker aborts a transaction that is open for longer than that, and fences its producer. */
+static cj_error *check_transaction(const cj_config *config, const cj_settings *settings) {
+  long long timeout_ms = rd_ms(config, "transaction.timeout.ms", TRANSACTION_TIMEOUT_MS);
+  if (settings->guarantee != CJ_EXACTLY_ONCE || settings->commit_interval_ms < timeout_ms)
+    return NULL;
+  return cj_error_new(CJ_ERR_CONFIG, "commit.interval.ms",
+                      "%lld ms is not less than transaction.timeout.ms, %lld ms: no transaction "
+                      "would live long enough to be committed",
+                      (long long)settings->commit_interval_ms, timeout_ms);
+}
+
 static cj_error *check_settings(const cj_config *config, const cj_settings *settings) {
   if (!settings->application_id)
     return cj_error_new(CJ_ERR_CONFIG, "application.id",
@@ -224,9 +238,9 @@ static cj_error *check_settings(const cj_config *config, const cj_settings *sett
                         "it is not set, and neither XDG_STATE_HOME nor HOME gives a default");
   cj_error *error = check_supported(settings);
   if (!error) error = check_dead_letter(settings);
+  if (!error) error = check_transaction(config, settings);
   if (error) return error;
-  const char *poll = get_rd(config, "max.poll.interval.ms");
-  long long poll_ms = poll ? strtoll(poll, NULL, 10) : MAX_POLL_INTERVAL_MS;
+  long long poll_ms = rd_ms(config, "max.poll.interval.ms", MAX_POLL_INTERVAL_MS);
   if (settings->revoke_timeout_ms >= poll_ms)
     return cj_error_new(CJ_ERR_CONFIG, "revoke.timeout.ms",
                         "%lld ms is not less than max.poll.interval.ms, %lld ms: the group would "

@@ -133,8 +133,9 @@ const cj_property cj_properties[] = {
      .field = FIELD(guarantee),
      .words = guarantees,
      .value = "at_least_once",
-     .text = "After a failure a record may be processed again (`at_least_once`). `exactly_once` is "
-             "not supported yet."},
+     .text = "After a failure a record may be processed, and its output produced, again "
+             "(`at_least_once`). `exactly_once`: outputs and positions are one transaction, which "
+             "readers see under `isolation.level=read_committed`."},
     {.name = "commit.interval.ms",
      .type = CJ_PROPERTY_MS,
      .field = FIELD(commit_interval_ms),

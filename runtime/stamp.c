@@ -45,6 +45,14 @@ char *cj_stamp_client_id(const cj_stamp *stamp, const char *process_id, int work
                      stamp->anchor, stamp->anchors, stamp->topology);
 }
 
+cj_error *cj_stamp_transactional_id(const cj_settings *settings, const char *process_id, int worker,
+                                    char **id) {
+  *id = NULL;
+  if (settings->guarantee != CJ_EXACTLY_ONCE) return NULL;
+  *id = cj_asprintf("%s-%s-%d", settings->application_id, process_id, worker);
+  return *id ? NULL : cj_error_no_memory();
+}
+
 static bool read_scheme(const char **at, cj_assignment *scheme) {
   for (cj_assignment a = CJ_ASSIGN_RANGE; a <= CJ_ASSIGN_BROKER; a++) {
     const char *name = cj_assignment_name(a);

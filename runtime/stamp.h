@@ -39,6 +39,12 @@ void cj_stamp_of(const cj_plan *plan, const cj_settings *settings, cj_stamp *sta
 CJ_MUST_CHECK char *cj_stamp_client_id(const cj_stamp *stamp, const char *process_id, int worker,
                                        const char *client_id);
 
+/* A worker's transactional id. Without the stamp: a restarted process ends what it left open,
+ * whatever version of the topology it runs. *id is freed with cj_free, and NULL where no
+ * transactions are wanted. */
+CJ_MUST_CHECK cj_error *cj_stamp_transactional_id(const cj_settings *settings,
+                                                  const char *process_id, int worker, char **id);
+
 /* Reads the stamp back; false: there is none of this version. */
 bool cj_stamp_parse(const char *client_id, cj_stamp *stamp);
 

@@ -136,18 +136,13 @@ static cj_error *worker_start(cj_test_member *member, size_t i, const cj_check_r
   cj_test *t = member->t;
   cj_stamp stamp;
   cj_stamp_of(t->plan, &t->settings, &stamp);
-  char *client_id =
-      cj_stamp_client_id(&stamp, cj_state_process_id(member->state), (int)i, t->settings.client_id);
+  const char *process_id = cj_state_process_id(member->state);
+  char *client_id = cj_stamp_client_id(&stamp, process_id, (int)i, t->settings.client_id);
   if (!client_id) return cj_error_no_memory();
   cj_test_worker *w = &member->workers[i];
-  bool exactly_once = t->settings.guarantee == CJ_EXACTLY_ONCE;
-  /* Without the stamp: a new version of the topology fences the one before it. */
-  char *transactional_id = exactly_once ? cj_asprintf("%s-%s-%zu", t->settings.application_id,
-                                                      cj_state_process_id(member->state), i)
-                                        : NULL;
-  cj_error *error = exactly_once && !transactional_id
-                        ? cj_error_no_memory()
-                        : io_make(member, client_id, transactional_id, false, &w->io);
+  char *transactional_id;
+  cj_error *error = cj_stamp_transactional_id(&t->settings, process_id, (int)i, &transactional_id);
+  if (!error) error = io_make(member, client_id, transactional_id, false, &w->io);
   cj_free(transactional_id);
   cj_free(client_id);
   if (error) return error;

@@ -259,8 +259,12 @@ static void test_the_whole_is_checked(void **state) {
   set(config, "errors.dead.letter.topic", "dead");
   settings_of(config);
   set(config, "processing.guarantee", "exactly_once");
-  expect(cj_config_settings(config, &s), CJ_ERR_UNSUPPORTED, "processing.guarantee",
-         "at_least_once");
+  assert_int_equal(CJ_EXACTLY_ONCE, settings_of(config).guarantee);
+  set(config, "commit.interval.ms", "10000");
+  expect(cj_config_settings(config, &s), CJ_ERR_CONFIG, "commit.interval.ms",
+         "transaction.timeout.ms");
+  set(config, "rd.transaction.timeout.ms", "10001");
+  settings_of(config);
   set(config, "processing.guarantee", "at_least_once");
   set(config, "assignment", "sticky");
   expect(cj_config_settings(config, &s), CJ_ERR_UNSUPPORTED, "assignment", "2.10");

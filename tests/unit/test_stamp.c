@@ -139,11 +139,26 @@ static void test_long_and_dotted_anchors(void **state) {
   assert_int_not_equal(b.anchors, a.anchors);
 }
 
+/* The same for every version of the topology, and no other worker's. */
+static void test_transactional_id(void **state) {
+  (void)state;
+  cj_settings settings = ranged("");
+  settings.application_id = "orders";
+  char *id;
+  assert_null(cj_stamp_transactional_id(&settings, "0a1b2c3d", 3, &id));
+  assert_null(id);
+  settings.guarantee = CJ_EXACTLY_ONCE;
+  assert_null(cj_stamp_transactional_id(&settings, "0a1b2c3d", 3, &id));
+  assert_string_equal(id, "orders-0a1b2c3d-3");
+  cj_free(id);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_round_trip),      cmocka_unit_test(test_form),
-      cmocka_unit_test(test_order_is_stable), cmocka_unit_test(test_what_is_no_stamp),
-      cmocka_unit_test(test_anchor),          cmocka_unit_test(test_long_and_dotted_anchors),
+      cmocka_unit_test(test_round_trip),       cmocka_unit_test(test_form),
+      cmocka_unit_test(test_order_is_stable),  cmocka_unit_test(test_what_is_no_stamp),
+      cmocka_unit_test(test_anchor),           cmocka_unit_test(test_long_and_dotted_anchors),
+      cmocka_unit_test(test_transactional_id),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
