@@ -3,7 +3,8 @@
  * then lets things happen: records arrive in bursts, partitions are held, members come and go.
  *
  * A calm run has no crash, no stall and no broker that is gone: every output exactly once, in
- * order. A stormy one has them all: every output at least once, and never another one.
+ * order. A stormy one has them all: every output at least once, and never another one. An exact one
+ * has them too, under exactly-once: for a reader under read_committed every output exactly once.
  *
  * Timestamps are in any order within a burst, and grow from burst to burst, so that there is one
  * right answer however often work is done again.
@@ -14,13 +15,17 @@
 
 #include "lib/alerts.h"
 #include "lib/naive_join.h"
+#include "runtime/config.h"
 
 enum { MAX_PARTITIONS = 4, MEMBERS = 3, MAX_RECORDS = 4096, OPERATIONS = 60 };
+
+typedef enum { CALM, STORMY, EXACT } mode;
+static const char *const mode_names[] = {"calm", "stormy", "exact"};
 
 typedef struct {
   uint64_t random;
   uint32_t seed;
-  bool stormy;
+  mode mode;
   alerts a;
   alerts_join join;
   int32_t partitions;
@@ -43,8 +48,8 @@ static uint32_t draw(run *r, uint32_t below) {
 
 static void wrong(const run *r, const char *what, const char *of, int number, int expected,
                   int got) {
-  fail_msg("seed %u (%s): %s %s %d: expected %d, got %d", r->seed, r->stormy ? "stormy" : "calm",
-           what, of, number, expected, got);
+  fail_msg("seed %u (%s): %s %s %d: expected %d, got %d", r->seed, mode_names[r->mode], what, of,
+           number, expected, got);
 }
 
 /* One draw a statement: the order of evaluation within one is the compiler's. */
@@ -129,8 +134,12 @@ static void brokers(run *r, bool up) {
 }
 
 static void fail_some_request(run *r) {
-  cj_test_request request = (cj_test_request)draw(r, CJ_TEST_ENDS + 1);
-  cj_test_fault fault = r->stormy ? (cj_test_fault)draw(r, 3) : CJ_TEST_REFUSED;
+  static const cj_test_request requests[] = {CJ_TEST_COMMIT,  CJ_TEST_COMMITTED,  CJ_TEST_BOUNDS,
+                                             CJ_TEST_ENDS,    CJ_TEST_TXN_COMMIT, CJ_TEST_TXN_ABORT,
+                                             CJ_TEST_TXN_INIT};
+  cj_test_request request = requests[draw(r, r->mode == EXACT ? 7 : 4)];
+  bool ends = request == CJ_TEST_TXN_COMMIT || request == CJ_TEST_TXN_ABORT;
+  cj_test_fault fault = r->mode == CALM ? CJ_TEST_REFUSED : (cj_test_fault)draw(r, ends ? 4 : 3);
   cj_test_fail_request(r->a.t, request, fault, 1 + draw(r, 2));
 }
 
@@ -210,10 +219,16 @@ static void stormy_thing(run *r) {
 
 /* ---- what has to hold ---- */
 
-static void no_member_failed(const run *r) {
+/* A transaction that its producer left open for longer than transaction.timeout.ms is aborted by
+ * the broker, which fences the producer: that ends a member that stood still. */
+static void no_member_failed(run *r) {
   for (size_t m = 0; m < MEMBERS; m++) {
     const cj_error *error = r->running[m] ? cj_test_member_error(r->a.t, members[m]) : NULL;
-    if (error) fail_msg("seed %u: %s: %s", r->seed, members[m], cj_error_text(error));
+    if (!error) continue;
+    if (r->mode != EXACT || cj_error_code(error) != CJ_ERR_FENCED)
+      fail_msg("seed %u (%s): %s: %s", r->seed, mode_names[r->mode], members[m],
+               cj_error_text(error));
+    r->running[m] = false;
   }
 }
 
@@ -251,7 +266,7 @@ static void check_outputs(run *r) {
       const naive_record *from = stream_record(r, value);
       if (!from) wrong(r, "an output of nothing:", "value", value, 0, 1);
       if (from->met != met) wrong(r, "the row met by", "value", value, from->met, met);
-      if (!r->stormy && from->key != NAIVE_NULL && value < last)
+      if (r->mode != STORMY && from->key != NAIVE_NULL && value < last)
         wrong(r, "the order in", "partition", p, last, value);
       if (from->key != NAIVE_NULL) last = value;
       r->outputs[value]++;
@@ -262,7 +277,7 @@ static void check_outputs(run *r) {
       const naive_record *from = &r->streams[p].records[i];
       bool emitted = from->met != NAIVE_NULL || r->join == LEFT;
       int times = r->outputs[from->value];
-      bool right = r->stormy ? (emitted ? times >= 1 : times == 0) : times == emitted;
+      bool right = r->mode == STORMY ? (emitted ? times >= 1 : times == 0) : times == emitted;
       if (!right) wrong(r, "how often", "value", from->value, emitted, times);
     }
 }
@@ -275,17 +290,17 @@ static void check_tables(run *r, int tables[][NAIVE_KEYS]) {
     snprintf(expected, sizeof expected, "%d", row);
     const char *got = alerts_row(&r->a, k);
     if (strcmp(row == NAIVE_NULL ? "NULL" : expected, got) != 0)
-      fail_msg("seed %u (%s): row %s: expected %s, got %s", r->seed, r->stormy ? "stormy" : "calm",
-               k, expected, got);
+      fail_msg("seed %u (%s): row %s: expected %s, got %s", r->seed, mode_names[r->mode], k,
+               expected, got);
   }
 }
 
 /* ---- a run ---- */
 
-static void begin(run *r, uint32_t seed, bool stormy) {
+static void begin(run *r, uint32_t seed, mode m) {
   memset(r, 0, sizeof *r);
   r->seed = seed;
-  r->stormy = stormy;
+  r->mode = m;
   r->random = seed * 2654435761u + 1;
   r->join = draw(r, 2) ? LEFT : INNER;
   r->partitions = 1 + (int32_t)draw(r, MAX_PARTITIONS);
@@ -299,7 +314,8 @@ static void begin(run *r, uint32_t seed, bool stormy) {
   const char *heartbeat_ms = draw(r, 2) ? "1" : "3000";
   const char *idle_ms = draw(r, 4) ? "0" : "50";
   r->a = alerts_open(r->join, r->partitions,
-                     WITH("assignment", assignment, "threads", threads, "max.task.idle.ms", idle_ms,
+                     WITH("processing.guarantee", m == EXACT ? "exactly_once" : "at_least_once",
+                          "assignment", assignment, "threads", threads, "max.task.idle.ms", idle_ms,
                           "rd.max.poll.interval.ms", "60000", "rd.heartbeat.interval.ms",
                           heartbeat_ms, "log.level", replaying ? "debug" : "info"));
   for (int32_t p = 0; p < r->partitions; p++) {
@@ -323,16 +339,19 @@ static void finish(run *r) {
     freeze(r, m, false);
     stall(r, m, false);
   }
-  start(r, draw(r, MEMBERS));
-  /* Requests that are still to go unanswered take request.timeout.ms each. */
-  cj_test_advance(r->a.t, 300000);
+  /* Requests that are still to go unanswered take request.timeout.ms each, and may end a member. */
+  for (int i = 0; i < 4; i++) {
+    start(r, draw(r, MEMBERS));
+    cj_test_advance(r->a.t, 100000);
+    no_member_failed(r);
+  }
   cj_test_commit(r->a.t);
 }
 
-static void one_run(run *r, uint32_t seed, bool stormy) {
-  begin(r, seed, stormy);
+static void one_run(run *r, uint32_t seed, mode m) {
+  begin(r, seed, m);
   for (int i = 0; i < OPERATIONS; i++) {
-    if (stormy && draw(r, 3) == 0)
+    if (m != CALM && draw(r, 3) == 0)
       stormy_thing(r);
     else
       calm_thing(r);
@@ -355,40 +374,59 @@ static void one_run(run *r, uint32_t seed, bool stormy) {
   alerts_close(&r->a);
 }
 
-static void several(bool stormy, uint32_t from, uint32_t to) {
+static void several(mode m, uint32_t from, uint32_t to) {
   static run r;
   for (uint32_t seed = from; seed <= to; seed++)
-    one_run(&r, seed, stormy);
+    one_run(&r, seed, m);
 }
 
 static void calm_runs_give_every_output_once(void **state) {
   (void)state;
-  several(false, 1, 200);
+  several(CALM, 1, 200);
 }
 
 static void stormy_runs_lose_nothing(void **state) {
   (void)state;
-  several(true, 1, 200);
+  several(STORMY, 1, 200);
+}
+
+static bool exactly_once_is_supported(void) {
+  cj_config *config =
+      alerts_config(WITH("application.id", "x", "processing.guarantee", "exactly_once"));
+  cj_settings settings;
+  cj_error *error = cj_config_settings(config, &settings);
+  bool supported = cj_error_code(error) != CJ_ERR_UNSUPPORTED;
+  cj_error_destroy(error);
+  cj_config_destroy(config);
+  return supported;
+}
+
+static void exact_runs_give_every_output_once(void **state) {
+  (void)state;
+  if (!exactly_once_is_supported()) skip();
+  several(EXACT, 1, 200);
 }
 
 static struct {
-  bool stormy;
+  mode mode;
   uint32_t from, to;
 } asked;
 
 static void runs_asked_for(void **state) {
   (void)state;
-  several(asked.stormy, asked.from, asked.to);
+  several(asked.mode, asked.from, asked.to);
 }
 
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(calm_runs_give_every_output_once),
       cmocka_unit_test(stormy_runs_lose_nothing),
+      cmocka_unit_test(exact_runs_give_every_output_once),
   };
   const struct CMUnitTest more[] = {cmocka_unit_test(runs_asked_for)};
   if (argc < 3) return cmocka_run_group_tests(tests, NULL, NULL);
-  asked.stormy = strcmp(argv[1], "stormy") == 0;
+  while (asked.mode < EXACT && strcmp(argv[1], mode_names[asked.mode]) != 0)
+    asked.mode++;
   asked.from = asked.to = (uint32_t)strtoul(argv[2], NULL, 10);
   if (argc > 3) asked.to = (uint32_t)strtoul(argv[3], NULL, 10);
   replaying = asked.from == asked.to;
