@@ -8,6 +8,9 @@
 #define OFFSET_BITS    33
 #define PARTITION_BITS 20
 #define TOPIC_BITS     10
+#define OFFSET_MASK    ((1ull << OFFSET_BITS) - 1)
+#define PARTITION_MASK ((1ull << PARTITION_BITS) - 1)
+#define TOPIC_MASK     ((1ull << TOPIC_BITS) - 1)
 
 /* A failed delivery fails its whole transaction. When the work is done again after the abort, this
  * output is left to the policy instead of failing the next one too. */
@@ -28,11 +31,12 @@ void cj_collector_init(cj_collector *collector) {
 
 /* ---- tokens ---- */
 
+/* Numbers that are too large lose their head, which only a message would show; the epoch stays. */
 static uint64_t token_make(int epoch, cj_origin origin) {
   return (uint64_t)epoch << (OFFSET_BITS + PARTITION_BITS + TOPIC_BITS) |
-         (uint64_t)origin.topic << (OFFSET_BITS + PARTITION_BITS) |
-         (uint64_t)origin.partition << OFFSET_BITS |
-         ((uint64_t)origin.offset & ((1ull << OFFSET_BITS) - 1));
+         ((uint64_t)origin.topic & TOPIC_MASK) << (OFFSET_BITS + PARTITION_BITS) |
+         ((uint64_t)origin.partition & PARTITION_MASK) << OFFSET_BITS |
+         ((uint64_t)origin.offset & OFFSET_MASK);
 }
 
 static int token_epoch(uint64_t token) {
@@ -40,10 +44,9 @@ static int token_epoch(uint64_t token) {
 }
 
 static cj_origin token_origin(uint64_t token) {
-  return (cj_origin){
-      .topic = (int32_t)(token >> (OFFSET_BITS + PARTITION_BITS) & ((1u << TOPIC_BITS) - 1)),
-      .partition = (int32_t)(token >> OFFSET_BITS & ((1u << PARTITION_BITS) - 1)),
-      .offset = (int64_t)(token & ((1ull << OFFSET_BITS) - 1))};
+  return (cj_origin){.topic = (int32_t)(token >> (OFFSET_BITS + PARTITION_BITS) & TOPIC_MASK),
+                     .partition = (int32_t)(token >> OFFSET_BITS & PARTITION_MASK),
+                     .offset = (int64_t)(token & OFFSET_MASK)};
 }
 
 void cj_collector_drop(cj_collector *collector) {
@@ -202,6 +205,17 @@ static void refuse(cj_collector *collector, int32_t topic, cj_origin origin, cj_
     collector->refused_room = room;
   }
   collector->refused[collector->refused_count++] = (struct cj_refused){origin, topic, code};
+}
+
+void cj_collector_forget(cj_collector *collector, cj_tp tp, int64_t before) {
+  size_t kept = 0;
+  for (size_t i = 0; i < collector->refused_count; i++) {
+    const struct cj_refused *refused = &collector->refused[i];
+    bool behind = refused->origin.topic == tp.topic && refused->origin.partition == tp.partition &&
+                  refused->origin.offset < (before & (int64_t)OFFSET_MASK);
+    if (!behind) collector->refused[kept++] = *refused;
+  }
+  collector->refused_count = kept;
 }
 
 /* An output that will not arrive. Its bytes may be gone already, so what the dead-letter topic gets

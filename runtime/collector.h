@@ -59,6 +59,9 @@ void cj_collector_delivered(cj_collector *collector, const cj_io_delivery *deliv
 void cj_collector_cut(cj_collector *collector);
 /* Outputs that wait for room are dropped, with their transaction. */
 void cj_collector_drop(cj_collector *collector);
+/* Records of the partition before that offset do not come again: outputs of theirs that failed a
+ * transaction need not be known any more. */
+void cj_collector_forget(cj_collector *collector, cj_tp tp, int64_t before);
 /* Everything before the cut is acknowledged (or was skipped by policy). */
 bool cj_collector_settled(const cj_collector *collector);
 

@@ -272,11 +272,14 @@ static cj_error *process(cj_task *task, cj_input *input) {
 
 /* order = table_first: the tables are read to the ends that they had when the task was positioned,
  * then the streams begin. */
-static bool loaded(const cj_task *task) {
+static bool loaded(cj_task *task) {
   for (size_t i = 0; i < task->input_count; i++) {
     const cj_input *input = &task->inputs[i];
-    if (input->table >= 0 && (input->verify || cj_input_position(input) < input->log_end))
-      return false;
+    if (input->table < 0 || (!input->verify && cj_input_position(input) >= input->log_end))
+      continue;
+    if (input->eof != CJ_OFFSET_NONE && !cj_record_queue_head(&input->queue))
+      task->reposition = "the log ends before the end that it had";
+    return false;
   }
   return true;
 }

@@ -125,8 +125,11 @@ static cj_io_code answer_code(const cj_io_event *event) {
 void cj_worker_commit_done(cj_worker *worker) {
   worker->commit.phase = CJ_COMMIT_IDLE;
   for (size_t i = 0; i < worker->task_count; i++) {
-    if (!worker->tasks[i]->in_cut) continue;
-    cj_error *error = cj_task_committed(worker->tasks[i]);
+    cj_task *task = worker->tasks[i];
+    if (!task->in_cut) continue;
+    for (size_t n = 0; n < task->input_count && worker->collector.refused_count; n++)
+      cj_collector_forget(&worker->collector, task->inputs[n].tp, task->inputs[n].cut);
+    cj_error *error = cj_task_committed(task);
     if (error) {
       cj_worker_fail(worker, error, false);
       return;

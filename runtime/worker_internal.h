@@ -60,6 +60,7 @@ struct cj_worker {
     uint64_t round; /* of the requests under way; 0: none */
     uint64_t committed_id, bounds_id;
     uint64_t rounds;
+    size_t found; /* the task that an answer's last entry was of */
   } positions;
 
   struct {
@@ -113,6 +114,10 @@ void cj_worker_announce(cj_worker *worker, const cj_task *task, cj_task_event ev
 /* ---- worker_positions.c ---- */
 bool cj_worker_positions_step(cj_worker *worker, int64_t now);
 void cj_worker_on_positions(cj_worker *worker, const cj_io_event *event);
+/* The input of that partition and its task; NULL: of none. */
+cj_input *cj_worker_input_find(cj_worker *worker, cj_tp tp, cj_task **owner);
+/* Does a question that failed so get its answer another time? */
+bool cj_worker_ask_again(cj_io_code code);
 /* The round under way is of a generation that is over: its answers come too late. */
 void cj_worker_positions_forget(cj_worker *worker);
 bool cj_worker_ends_step(cj_worker *worker, int64_t now);

@@ -92,18 +92,23 @@ static bool round_begin(cj_worker *worker, int64_t now) {
   return true;
 }
 
-static cj_input *input_find(cj_worker *worker, cj_tp tp, cj_task **owner) {
-  for (size_t i = 0; i < worker->task_count; i++)
-    for (size_t n = 0; n < worker->tasks[i]->input_count; n++) {
-      cj_input *input = &worker->tasks[i]->inputs[n];
-      if (input->tp.topic != tp.topic || input->tp.partition != tp.partition) continue;
-      *owner = worker->tasks[i];
-      return input;
+/* Answers come in the order of the question, or sorted: the next entry is mostly near the last. */
+cj_input *cj_worker_input_find(cj_worker *worker, cj_tp tp, cj_task **owner) {
+  for (size_t i = 0; i < worker->task_count; i++) {
+    size_t at = (worker->positions.found + i) % worker->task_count;
+    cj_task *task = worker->tasks[at];
+    for (size_t n = 0; n < task->input_count; n++) {
+      if (task->inputs[n].tp.topic != tp.topic || task->inputs[n].tp.partition != tp.partition)
+        continue;
+      worker->positions.found = at;
+      *owner = task;
+      return &task->inputs[n];
     }
+  }
   return NULL;
 }
 
-static bool passes(cj_io_code code) {
+bool cj_worker_ask_again(cj_io_code code) {
   return code == CJ_IO_RETRIABLE || code == CJ_IO_TIMED_OUT || code == CJ_IO_REBALANCE ||
          code == CJ_IO_ILLEGAL_GENERATION || code == CJ_IO_UNKNOWN_MEMBER;
 }
@@ -112,7 +117,7 @@ static bool passes(cj_io_code code) {
 static void round_failed(cj_worker *worker, const cj_io_event *event, cj_io_code code,
                          const char *subject) {
   int64_t now = cj_worker_now(worker);
-  if (!passes(code)) {
+  if (!cj_worker_ask_again(code)) {
     cj_worker_fail(worker,
                    cj_error_new(code == CJ_IO_AUTH            ? CJ_ERR_AUTH
                                 : code == CJ_IO_UNKNOWN_TOPIC ? CJ_ERR_TOPIC_MISSING
@@ -161,7 +166,7 @@ void cj_worker_on_positions(cj_worker *worker, const cj_io_event *event) {
   }
   for (size_t i = 0; i < event->offset_count; i++) {
     cj_task *task;
-    cj_input *input = input_find(worker, event->offsets[i].tp, &task);
+    cj_input *input = cj_worker_input_find(worker, event->offsets[i].tp, &task);
     if (!input || !in_round(worker, task)) continue;
     if (committed) {
       input->committed = event->offsets[i].offset;
@@ -301,7 +306,7 @@ void cj_worker_on_ends(cj_worker *worker, const cj_io_event *event) {
   bool failed = event->code != CJ_IO_OK;
   for (size_t i = 0; i < event->offset_count; i++) {
     cj_task *task;
-    cj_input *input = input_find(worker, event->offsets[i].tp, &task);
+    cj_input *input = cj_worker_input_find(worker, event->offsets[i].tp, &task);
     if (!input) continue;
     if (failed || event->offsets[i].code != CJ_IO_OK) {
       input->want_end = true;

@@ -145,20 +145,16 @@ static void on_renewed(cj_worker *worker, const cj_io_event *event, cj_io_code c
 }
 
 static bool group_has_cut(cj_worker *worker, const cj_io_event *event) {
-  for (size_t i = 0; i < event->offset_count; i++)
-    for (size_t t = 0; t < worker->task_count; t++)
-      for (size_t n = 0; worker->tasks[t]->in_cut && n < worker->tasks[t]->input_count; n++) {
-        const cj_input *input = &worker->tasks[t]->inputs[n];
-        const cj_io_offset *has = &event->offsets[i];
-        if (input->tp.topic == has->tp.topic && input->tp.partition == has->tp.partition &&
-            input->cut != has->offset)
-          return false;
-      }
+  for (size_t i = 0; i < event->offset_count; i++) {
+    cj_task *task;
+    const cj_input *input = cj_worker_input_find(worker, event->offsets[i].tp, &task);
+    if (input && task->in_cut && input->cut != event->offsets[i].offset) return false;
+  }
   return true;
 }
 
 static void on_read(cj_worker *worker, const cj_io_event *event, cj_io_code code) {
-  if (passes(code) || code == CJ_IO_REBALANCE) {
+  if (cj_worker_ask_again(code)) {
     worker->commit.retry_at = cj_worker_now(worker) + CJ_RETRY_MS;
     return;
   }

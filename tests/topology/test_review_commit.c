@@ -55,10 +55,30 @@ static void a_restored_store_is_not_ahead_of_the_group(void **state) {
   alerts_close(&a);
 }
 
+/* `table_first` waits for the end that the table had; where the log is cut meanwhile that end does
+ * not come. */
+static void a_table_cut_while_it_is_loaded_does_not_hold_the_stream(void **state) {
+  (void)state;
+  alerts a = alerts_open(INNER, 1, WITH("order", "table_first"));
+  alerts_price(&a, "X", "1", 1);
+  alerts_price(&a, "X", "2", 2);
+  alerts_price(&a, "X", "3", 3);
+  alerts_notif(&a, "X", "n1", 4);
+  cj_test_hold(a.t, "price", 0, true);
+  alerts_run(&a);
+  cj_test_truncate(a.t, "price", 0, 2);
+  cj_test_hold(a.t, "price", 0, false);
+  cj_test_advance(a.t, 10000);
+  assert_alerts(&a, "n1+2");
+  assert_int_equal(2, cj_test_committed(a.t, "price", 0));
+  alerts_close(&a);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_commit_waits_for_the_dead_letter_of_a_failed_output),
       cmocka_unit_test(a_restored_store_is_not_ahead_of_the_group),
+      cmocka_unit_test(a_table_cut_while_it_is_loaded_does_not_hold_the_stream),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

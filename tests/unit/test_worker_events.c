@@ -87,6 +87,7 @@ static fixture *open_worker(const char *const *properties) {
     assert_no_error(cj_config_set(f->config, properties[i], properties[i + 1]));
   assert_no_error(cj_config_settings(f->config, &f->settings));
   if (exactly_once) f->settings.guarantee = CJ_EXACTLY_ONCE;
+  exactly_once = false;
   const cj_log log = {.user = f, .level = CJ_LOG_DEBUG, .line = keep_line};
   const cj_state_options options = {.dir = "not-used",
                                     .app_id = "test",
@@ -105,13 +106,6 @@ static fixture *open_worker(const char *const *properties) {
                                  .partition_counts = counts,
                                  .log = log};
   assert_no_error(cj_worker_new(&setup, &f->worker));
-  return f;
-}
-
-static fixture *open_exactly_once(const char *const *properties) {
-  exactly_once = true;
-  fixture *f = open_worker(properties);
-  exactly_once = false;
   return f;
 }
 
@@ -372,7 +366,8 @@ static void nodes_start_anew_where_work_is_undone(void **state) {
 /* Outputs of a task that is positioned anew are in the open transaction, and would come twice. */
 static void a_task_positioned_anew_aborts_its_transaction(void **state) {
   (void)state;
-  fixture *f = open_exactly_once(NULL);
+  exactly_once = true;
+  fixture *f = open_worker(NULL);
   one_price_one_notif(f);
   assign(f, 1);
   settle(f);
@@ -390,7 +385,8 @@ static void a_task_positioned_anew_aborts_its_transaction(void **state) {
 
 static void outputs_of_a_record_that_failed_are_not_committed(void **state) {
   (void)state;
-  fixture *f = open_exactly_once(NULL);
+  exactly_once = true;
+  fixture *f = open_worker(NULL);
   one_price_one_notif(f);
   script_append(&f->io, NOTIF, 0, "X", "bad", 1600);
   assign(f, 1);
@@ -398,6 +394,34 @@ static void outputs_of_a_record_that_failed_are_not_committed(void **state) {
   assert_int_equal(2, f->io.produced);
   assert_int_equal(0, f->io.submitted[CJ_REQ_TXN_COMMIT]);
   assert_int_equal(CJ_ERR_PROCESS, cj_error_code(cj_worker_error(f->worker)));
+  close_worker(f);
+}
+
+/* An output that failed its transaction is left to the policy when its record comes again, and only
+ * until that is committed. */
+static void a_refused_output_is_forgotten_once_its_record_is_behind(void **state) {
+  (void)state;
+  exactly_once = true;
+  fixture *f = open_worker(WITH("errors.produce", "skip"));
+  one_price_one_notif(f);
+  assign(f, 1);
+  f->io.outputs_held = true;
+  settle(f);
+  f->io.code[CJ_REQ_TXN_COMMIT] = CJ_IO_ABORTABLE;
+  script_deliver(&f->io, 1, CJ_IO_TOO_LARGE);
+  cj_worker_commit(f->worker);
+  settle(f);
+  f->io.code[CJ_REQ_TXN_COMMIT] = CJ_IO_OK;
+  advance(f, 1000);
+  assert_int_equal(1, f->io.produced);
+  assert_int_equal(1, committed(f, NOTIF, 0));
+  f->io.logs[NOTIF][0].committed = 0; /* an operator's reset */
+  revoke(f, 1, false);
+  settle(f);
+  assign(f, 1);
+  settle(f);
+  assert_int_equal(2, f->io.produced);
+  well(f);
   close_worker(f);
 }
 
@@ -413,6 +437,7 @@ int main(void) {
       cmocka_unit_test(nodes_start_anew_where_work_is_undone),
       cmocka_unit_test(a_task_positioned_anew_aborts_its_transaction),
       cmocka_unit_test(outputs_of_a_record_that_failed_are_not_committed),
+      cmocka_unit_test(a_refused_output_is_forgotten_once_its_record_is_behind),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
