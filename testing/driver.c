@@ -65,9 +65,15 @@ bool cj_test_step(cj_test *t) {
     size_t at = (t->turn + n) % t->member_count;
     if (!cj_driver_member_step(t->members[at])) continue;
     t->turn = (at + 1) % t->member_count;
+    if (t->watch) t->watch(t->watch_user, t);
     return true;
   }
   return false;
+}
+
+void cj_test_watch(cj_test *t, cj_test_watch_fn *fn, void *user) {
+  t->watch = fn;
+  t->watch_user = user;
 }
 
 void cj_test_settle(cj_test *t) {
@@ -121,11 +127,16 @@ const char *cj_test_owner(cj_test *t, int32_t partition) {
   return owner ? owner->name : NULL;
 }
 
-cj_read cj_test_get(cj_test *t, const char *table, cj_bytes key, cj_buf *copy) {
-  int topic = cj_plan_find_topic(t->plan, table);
+const cj_plan_topic *cj_driver_table(cj_test *t, const char *name) {
+  int topic = cj_plan_find_topic(t->plan, name);
   if (topic < 0 || t->plan->topics[topic].kind != CJ_TOPIC_TABLE)
-    cj_world_misuse("%s is no table of the topology", table);
-  int group = t->plan->topics[topic].group;
+    cj_world_misuse("%s is no table of the topology", name);
+  return &t->plan->topics[topic];
+}
+
+cj_read cj_test_get(cj_test *t, const char *table, cj_bytes key, cj_buf *copy) {
+  const cj_plan_topic *topic = cj_driver_table(t, table);
+  int group = topic->group;
   int32_t partition = cj_driver_partition_for(t, table, key);
   const cj_test_member *owner = owner_of(t, group, partition);
   if (!owner) return CJ_READ_NOT_LOCAL;
@@ -136,9 +147,9 @@ cj_read cj_test_get(cj_test *t, const char *table, cj_bytes key, cj_buf *copy) {
   if (!store) return restoring ? CJ_READ_RESTORING : CJ_READ_NOT_LOCAL;
   int64_t timestamp;
   cj_error *error = NULL;
-  cj_kv_read read = restoring ? CJ_KV_ABSENT
-                              : cj_task_store_read_committed(store, t->plan->topics[topic].table,
-                                                             key, copy, &timestamp, &error);
+  cj_kv_read read =
+      restoring ? CJ_KV_ABSENT
+                : cj_task_store_read_committed(store, topic->table, key, copy, &timestamp, &error);
   cj_state_unpin(owner->state, store);
   cj_error_destroy(error);
   if (restoring) return CJ_READ_RESTORING;

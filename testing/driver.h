@@ -43,10 +43,14 @@ struct cj_test {
   cj_test_member **members;
   size_t member_count, member_cap;
   size_t turn;
+  cj_test_watch_fn *watch; /* or NULL */
+  void *watch_user;
 };
 
 /* Keeps a log line of a member. */
 void cj_driver_log(cj_test *t, const char *member, cj_log_level level, const char *line);
+/* Aborts when it is no table of the plan. */
+const cj_plan_topic *cj_driver_table(cj_test *t, const char *name);
 
 /* ---- driver_member.c ---- */
 cj_test_member *cj_driver_member(cj_test *t, const char *name); /* or NULL */

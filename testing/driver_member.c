@@ -5,6 +5,7 @@
 
 #include "runtime/check.h"
 #include "runtime/stamp.h"
+#include "runtime/worker_internal.h"
 #include "testing/driver.h"
 
 /* ---- a disk that is lent to the process ---- */
@@ -327,4 +328,26 @@ const cj_test_worker *cj_driver_owner(const cj_test_member *member, int group, i
         cj_worker_owns(member->workers[i].worker, group, partition, &running))
       return &member->workers[i];
   return NULL;
+}
+
+/* ---- stores ---- */
+
+/* The worker's task, for it is there in every state, also where no reader may look. */
+static int64_t stored(const cj_worker *worker, int group, int table, int32_t partition) {
+  for (size_t i = 0; i < worker->task_count; i++) {
+    const cj_task *task = worker->tasks[i];
+    if (task->group == group && task->partition == partition && task->store)
+      return cj_task_store_position(task->store, table).offset;
+  }
+  return CJ_OFFSET_NONE;
+}
+
+int64_t cj_test_stored(cj_test *t, const char *name, const char *table, int32_t partition) {
+  const cj_test_member *member = member_known(t, name);
+  const cj_plan_topic *topic = cj_driver_table(t, table);
+  for (size_t i = 0; i < member->worker_count; i++) {
+    int64_t at = stored(member->workers[i].worker, topic->group, topic->table, partition);
+    if (at != CJ_OFFSET_NONE) return at;
+  }
+  return CJ_OFFSET_NONE;
 }

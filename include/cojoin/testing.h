@@ -146,6 +146,10 @@ CJ_API bool cj_test_step(cj_test *t);
 /* Steps until nothing can happen any more at the present time; then every due commit has been made
  * too if `commit.interval.ms` is 0. */
 CJ_API void cj_test_settle(cj_test *t);
+/* `fn` is called after every step, whoever makes it (settle, advance, commit, stop), to look at
+ * what has to hold at every moment. It must not step. NULL: not any more. */
+typedef void cj_test_watch_fn(void *user, cj_test *t);
+CJ_API void cj_test_watch(cj_test *t, cj_test_watch_fn *fn, void *user);
 /* Moves the clock, settling at each deadline on the way. */
 CJ_API void cj_test_advance(cj_test *t, int64_t ms);
 /* The virtual time, milliseconds; starts at 1,700,000,000,000. */
@@ -156,6 +160,9 @@ CJ_API void cj_test_commit(cj_test *t);
 /* ---- stores and counters ---- */
 /* The last committed value in the table of that topic, read at the partition's owner. */
 CJ_API cj_read cj_test_get(cj_test *t, const char *table, cj_bytes key, cj_buf *copy);
+/* The position of that table's partition in the store that the member has open: the offset of the
+ * first record that is not in it. -1: it has none open, or nothing is in it. */
+CJ_API int64_t cj_test_stored(cj_test *t, const char *member, const char *table, int32_t partition);
 /* The sum of a counter over all living members (see cj_app_metric). */
 CJ_API int64_t cj_test_metric(cj_test *t, const char *name, const char *reason);
 /* Log lines of all members that contain the text. With COJOIN_TEST_LOG set in the environment they
