@@ -132,8 +132,8 @@ bool cj_memory_txn_do(cj_memory_io *io, const cj_memory_request *request, cj_io_
 /* Its answer was TIMED_OUT: whether it is done nobody knows. */
 void cj_memory_txn_unclear(cj_memory_io *io);
 bool cj_memory_is_txn(cj_io_request_kind kind);
-/* Of the fault LATE: the end is under way. */
-void cj_memory_txn_late(cj_memory_io *io, const cj_memory_request *request);
+/* Of the fault LATE: the end is under way. False: it cannot be sent yet. */
+bool cj_memory_txn_late(cj_memory_io *io, const cj_memory_request *request);
 
 /* Operations that live in the other files. */
 size_t cj_memory_fetch(cj_io *base, cj_tp tp, cj_fetched *out, size_t max);

@@ -185,11 +185,11 @@ static bool txn_answer(cj_memory_io *io, const cj_memory_request *request, bool 
   cj_io_code code = CJ_IO_TIMED_OUT;
   bool refused = request->faulty && request->fault.effect == CJ_FAULT_REFUSE;
   bool untold = request->faulty && request->fault.effect == CJ_FAULT_DONE_UNTOLD;
-  if (request->faulty && request->fault.effect == CJ_FAULT_LATE)
-    cj_memory_txn_late(io, request);
-  else if (refused)
+  bool late = request->faulty && request->fault.effect == CJ_FAULT_LATE;
+  if (late && !over && !cj_memory_txn_late(io, request)) return false;
+  if (refused)
     code = request->kind == CJ_REQ_TXN_COMMIT ? CJ_IO_ABORTABLE : request->fault.code;
-  else if (!over && !cj_memory_txn_do(io, request, &code))
+  else if (!late && !over && !cj_memory_txn_do(io, request, &code))
     return false;
   if (untold && code == CJ_IO_OK) code = request->fault.code;
   if (code == CJ_IO_TIMED_OUT) cj_memory_txn_unclear(io);

@@ -31,6 +31,10 @@ cj_io_code cj_memory_append(cj_memory_io *io, cj_world_partition *partition,
 static cj_io_code send_offsets(cj_memory_io *io, const cj_memory_request *request) {
   cj_world_group *group = cj_world_group_of(io->world, io->group_id);
   cj_io_code code = cj_group_may_commit(group, io->member_id, io->generation);
+  for (size_t i = 0; i < request->count; i++)
+    cj_logf(&io->log, CJ_LOG_DEBUG, "group: in transaction %s[%d] = %lld: code %d",
+            io->topics[request->list[i].tp.topic], (int)request->list[i].tp.partition,
+            (long long)request->list[i].offset, (int)code);
   for (size_t i = 0; code == CJ_IO_OK && i < request->count; i++)
     cj_txn_add_offset(io->world, io->producer, group, io->topics[request->list[i].tp.topic],
                       request->list[i].tp.partition, request->list[i].offset);
@@ -76,8 +80,10 @@ void cj_memory_txn_unclear(cj_memory_io *io) {
   io->txn_unclear = true;
 }
 
-void cj_memory_txn_late(cj_memory_io *io, const cj_memory_request *request) {
+bool cj_memory_txn_late(cj_memory_io *io, const cj_memory_request *request) {
   bool ends_with_commit = request->kind == CJ_REQ_TXN_COMMIT;
-  if (ends_with_commit && (io->txn_failed || send_offsets(io, request) != CJ_IO_OK)) return;
+  if (ends_with_commit && io->output_count) return false;
+  if (ends_with_commit && (io->txn_failed || send_offsets(io, request) != CJ_IO_OK)) return true;
   cj_txn_end_late(io->world, io->producer, io->epoch, ends_with_commit, request->fault.delay_ms);
+  return true;
 }
