@@ -14,7 +14,7 @@ enable_testing()
 pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
 set(COJOIN_PYTHON python3 CACHE STRING "Python with tests/interop/requirements.txt installed")
 # librdkafka's RD_KAFKA_V_ macros, where a test or a benchmark produces on its own.
-add_compile_options(-Wno-gnu-statement-expression)
+add_compile_options($<$<C_COMPILER_ID:Clang>:-Wno-gnu-statement-expression>)
 set(programs_dir ${CMAKE_CURRENT_BINARY_DIR}/programs)
 set(broker_folders broker interop)
 
@@ -82,9 +82,11 @@ add_custom_target(memory_tests DEPENDS ${memory_tests})
 
 # Programs that system tests and benchmarks run; COJOIN_PROGRAMS says where they are.
 file(GLOB programs CONFIGURE_DEPENDS tests/*/programs/*.c benchmarks/*.c)
+add_custom_target(programs)
 foreach(program ${programs})
   get_filename_component(name ${program} NAME_WE)
   add_executable(program_${name} ${program})
+  add_dependencies(programs program_${name})
   set_target_properties(program_${name} PROPERTIES OUTPUT_NAME ${name}
     RUNTIME_OUTPUT_DIRECTORY ${programs_dir})
   target_compile_definitions(program_${name} PRIVATE _GNU_SOURCE)

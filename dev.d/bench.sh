@@ -14,7 +14,7 @@ readonly BENCH_CLUSTER=bench-$$
 cmd_bench() {
   ensure_test
   ensure_python
-  build main
+  build main programs cojoin
   trap 'drop_cluster "$BENCH_CLUSTER"' EXIT
   cmd_broker start --name "$BENCH_CLUSTER" --heap 1024 >"$BUILD/broker-start.log"
   local address
