@@ -249,26 +249,54 @@ static void output_failed(cj_collector *collector, int32_t topic, uint64_t token
   }
 }
 
+static bool in_transactions(const cj_collector *collector) {
+  return collector->settings->guarantee == CJ_EXACTLY_ONCE;
+}
+
+/* A transaction's outputs have no longer to live than it has. That brokers were gone for so long,
+ * or that it was aborted under us, says nothing of the output. */
+static bool of_the_transaction(cj_io_code code) {
+  return code == CJ_IO_ABORTABLE || code == CJ_IO_FENCED || code == CJ_IO_TIMED_OUT ||
+         code == CJ_IO_RETRIABLE;
+}
+
 static void delivery_failed(cj_collector *collector, const cj_io_delivery *delivery) {
-  cj_origin origin = token_origin(delivery->token);
-  bool transaction = collector->settings->guarantee == CJ_EXACTLY_ONCE;
-  if (transaction && collector->settings->on_produce != CJ_POLICY_FAIL)
-    refuse(collector, delivery->topic, origin, delivery->code);
-  else
+  bool last_resort = (size_t)delivery->topic == collector->plan->topic_count;
+  if (!in_transactions(collector)) {
     output_failed(collector, delivery->topic, delivery->token, delivery->code);
+    return;
+  }
+  collector->failed = true;
+  if (of_the_transaction(delivery->code)) return;
+  if (collector->settings->on_produce == CJ_POLICY_FAIL || last_resort)
+    output_failed(collector, delivery->topic, delivery->token, delivery->code);
+  else
+    refuse(collector, delivery->topic, token_origin(delivery->token), delivery->code);
 }
 
 /* ---- the way down ---- */
 
+static cj_io_code hand_over(cj_collector *collector, const cj_io_output *output) {
+  cj_io_code code = collector->io->ops->produce(collector->io, output);
+  if (in_transactions(collector) && of_the_transaction(code)) collector->failed = true;
+  return code;
+}
+
+static void begin_transaction(cj_collector *collector) {
+  if (collector->open) return;
+  collector->open = true;
+  if (in_transactions(collector)) collector->opened_at = collector->io->ops->now(collector->io);
+}
+
 static cj_error *send(cj_collector *collector, cj_io_output *output) {
+  if (collector->failed) return NULL; /* it comes again, after the abort */
+  begin_transaction(collector);
   /* Behind others that wait: order is kept. */
-  cj_io_code code = cj_collector_blocked(collector)
-                        ? CJ_IO_QUEUE_FULL
-                        : collector->io->ops->produce(collector->io, output);
-  if (code == CJ_IO_OK || code == CJ_IO_QUEUE_FULL) {
+  cj_io_code code =
+      cj_collector_blocked(collector) ? CJ_IO_QUEUE_FULL : hand_over(collector, output);
+  if (collector->failed) return NULL;
+  if (code == CJ_IO_OK || code == CJ_IO_QUEUE_FULL)
     collector->outstanding[token_epoch(output->token)]++;
-    collector->open = true;
-  }
   if (code == CJ_IO_QUEUE_FULL) return wait_for_room(collector, output);
   if (code != CJ_IO_OK) output_failed(collector, output->topic, output->token, code);
   return NULL;
@@ -304,10 +332,10 @@ cj_error *cj_collector_dead_letter(cj_collector *collector, const cj_fetched *so
 
 bool cj_collector_retry(cj_collector *collector) {
   bool any = false;
-  while (collector->pending_first) {
+  while (collector->pending_first && !collector->failed) {
     cj_pending_output *pending = collector->pending_first;
-    cj_io_code code = collector->io->ops->produce(collector->io, &pending->output);
-    if (code == CJ_IO_QUEUE_FULL) return any;
+    cj_io_code code = hand_over(collector, &pending->output);
+    if (code == CJ_IO_QUEUE_FULL || collector->failed) return any;
     collector->pending_first = pending->next;
     if (!collector->pending_first) collector->pending_last = NULL;
     if (code != CJ_IO_OK) {

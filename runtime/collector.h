@@ -32,7 +32,9 @@ typedef struct {
   uint64_t random;
   struct cj_refused *refused; /* transactions: outputs that failed, not to be tried again */
   size_t refused_count, refused_room;
-  bool open;          /* transactions: something was produced since the last end of one */
+  bool open;          /* transactions: something was produced since the last end of one, */
+  int64_t opened_at;  /* first then (the io's clock) */
+  bool failed;        /* it can only be aborted */
   uint64_t misplaced; /* records that do not lie where their partitioner puts them */
   cj_error *error;    /* the first output that failed under policy `fail` */
 } cj_collector;

@@ -219,14 +219,15 @@ static long long rd_ms(const cj_config *config, const char *name, long long othe
 }
 
 /* The broker aborts a transaction that is open for longer than that, and fences its producer. */
-static cj_error *check_transaction(const cj_config *config, const cj_settings *settings) {
-  long long timeout_ms = rd_ms(config, "transaction.timeout.ms", TRANSACTION_TIMEOUT_MS);
-  if (settings->guarantee != CJ_EXACTLY_ONCE || settings->commit_interval_ms < timeout_ms)
+static cj_error *check_transaction(const cj_settings *settings) {
+  if (settings->guarantee != CJ_EXACTLY_ONCE ||
+      settings->commit_interval_ms < settings->transaction_timeout_ms)
     return NULL;
   return cj_error_new(CJ_ERR_CONFIG, "commit.interval.ms",
                       "%lld ms is not less than transaction.timeout.ms, %lld ms: no transaction "
                       "would live long enough to be committed",
-                      (long long)settings->commit_interval_ms, timeout_ms);
+                      (long long)settings->commit_interval_ms,
+                      (long long)settings->transaction_timeout_ms);
 }
 
 static cj_error *check_settings(const cj_config *config, const cj_settings *settings) {
@@ -238,7 +239,7 @@ static cj_error *check_settings(const cj_config *config, const cj_settings *sett
                         "it is not set, and neither XDG_STATE_HOME nor HOME gives a default");
   cj_error *error = check_supported(settings);
   if (!error) error = check_dead_letter(settings);
-  if (!error) error = check_transaction(config, settings);
+  if (!error) error = check_transaction(settings);
   if (error) return error;
   long long poll_ms = rd_ms(config, "max.poll.interval.ms", MAX_POLL_INTERVAL_MS);
   if (settings->revoke_timeout_ms >= poll_ms)
@@ -250,7 +251,10 @@ static cj_error *check_settings(const cj_config *config, const cj_settings *sett
 }
 
 cj_error *cj_config_settings(const cj_config *config, cj_settings *settings) {
-  *settings = (cj_settings){.rd = config->rd, .rd_count = config->rd_count};
+  *settings = (cj_settings){.transaction_timeout_ms =
+                                rd_ms(config, "transaction.timeout.ms", TRANSACTION_TIMEOUT_MS),
+                            .rd = config->rd,
+                            .rd_count = config->rd_count};
   for (size_t i = 0; i < cj_property_count; i++) {
     const char *value = value_of(config, i);
     cj_error *error = value ? cj_property_read(&cj_properties[i], value, settings) : NULL;

@@ -53,6 +53,7 @@ typedef struct {
   int64_t shutdown_timeout_ms;    /* shutdown.timeout.ms: 30,000 */
   int64_t revoke_timeout_ms;      /* revoke.timeout.ms: 10,000 */
   int64_t request_timeout_ms;     /* request.timeout.ms: 10,000, of one request to the broker */
+  int64_t transaction_timeout_ms; /* rd.transaction.timeout.ms: 10,000 */
   int64_t store_lock_wait_ms;     /* store.lock.wait.ms: 60,000 */
   bool store_in_memory;           /* store: rocksdb | memory */
   bool stop_at_end;       /* stop.at.end: false; stop once every input was read and committed

@@ -67,6 +67,7 @@ void cj_worker_commit_ask(cj_worker *worker, cj_io_request_kind kind, cj_commit_
     for (size_t n = 0; task->in_cut && n < task->input_count; n++)
       list[count++] = (cj_io_offset){.tp = task->inputs[n].tp, .offset = task->inputs[n].cut};
   }
+  if (!worker->collector.open) worker->collector.opened_at = cj_worker_now(worker);
   worker->commit.phase = count ? phase : CJ_COMMIT_IDLE;
   if (count) worker->commit.id = cj_worker_submit(worker, kind, list, count);
   cj_free(list);

@@ -8,7 +8,9 @@
  *          ─▶ to be aborted          abort; every task goes back to what was committed
  *          ─▶ unclear (timed out)    a new producer, whose start ends what the old one left; then
  *                                    the group is asked which of the two it became
- *          ─▶ fenced                 the worker ends
+ *          ─▶ fenced                 by the broker, which aborts what is open for longer than
+ *                                    transaction.timeout.ms: as unclear. Sooner than that it was
+ *                                    another one with our id: the worker ends
  *
  * librdkafka does not speak KIP-890: a commit or abort that timed out can reach the broker late and
  * hit the transaction after it, unless the producer's epoch was raised in between. Hence the new
@@ -52,6 +54,7 @@ static void renew(cj_worker *worker, int64_t now, bool unclear) {
   worker->txn.ready = false;
   worker->txn.unclear = unclear;
   worker->collector.open = false;
+  cj_collector_drop(&worker->collector);
   worker->commit.phase = CJ_COMMIT_RENEWING;
   worker->commit.retry_at = now;
 }
@@ -69,6 +72,11 @@ bool cj_worker_txn_step(cj_worker *worker, int64_t now) {
   if (!worker->txn.ready) {
     if (worker->commit.phase == CJ_COMMIT_RENEWING && now < worker->commit.retry_at) return false;
     ask(worker, CJ_REQ_TXN_INIT, CJ_COMMIT_RENEWING);
+    return true;
+  }
+  bool begun = worker->commit.phase == CJ_COMMIT_IDLE || worker->commit.phase == CJ_COMMIT_SETTLING;
+  if (worker->collector.failed && begun) {
+    cj_worker_txn_abort(worker);
     return true;
   }
   if (worker->commit.phase != CJ_COMMIT_READING || now < worker->commit.retry_at) return false;
@@ -91,6 +99,18 @@ static void fail(cj_worker *worker, const cj_io_event *event, cj_io_code code, c
 
 static bool passes(cj_io_code code) {
   return code == CJ_IO_TIMED_OUT || code == CJ_IO_RETRIABLE;
+}
+
+/* The producer is fenced: by its own transaction's time-out? Who stood still, or was without
+ * brokers for that long, goes on with a new one (what KIP-588 gave to the Java client). */
+static bool timed_out(cj_worker *worker, cj_io_code code) {
+  int64_t open_ms = cj_worker_now(worker) - worker->collector.opened_at;
+  if (code != CJ_IO_FENCED || open_ms < worker->setup.settings->transaction_timeout_ms)
+    return false;
+  cj_logf(&worker->setup.log, CJ_LOG_WARN,
+          "worker %d: its transaction was open for longer than transaction.timeout.ms",
+          worker->setup.index);
+  return true;
 }
 
 static void on_commit(cj_worker *worker, const cj_io_event *event, cj_io_code code) {
@@ -119,14 +139,18 @@ static void on_commit(cj_worker *worker, const cj_io_event *event, cj_io_code co
     cj_worker_txn_abort(worker);
     return;
   default:
-    fail(worker, event, code, "committing a transaction");
+    if (timed_out(worker, code))
+      renew(worker, cj_worker_now(worker), true);
+    else
+      fail(worker, event, code, "committing a transaction");
   }
 }
 
 static void on_abort(cj_worker *worker, const cj_io_event *event, cj_io_code code) {
+  worker->collector.failed = false;
   if (code == CJ_IO_OK)
     worker->commit.phase = CJ_COMMIT_IDLE;
-  else if (passes(code) || code == CJ_IO_ABORTABLE)
+  else if (passes(code) || code == CJ_IO_ABORTABLE || timed_out(worker, code))
     renew(worker, cj_worker_now(worker), false);
   else
     fail(worker, event, code, "aborting a transaction");
@@ -135,6 +159,7 @@ static void on_abort(cj_worker *worker, const cj_io_event *event, cj_io_code cod
 static void on_renewed(cj_worker *worker, const cj_io_event *event, cj_io_code code) {
   if (code == CJ_IO_OK) {
     worker->txn.ready = true;
+    worker->collector.failed = false;
     worker->commit.phase = CJ_COMMIT_IDLE;
     if (worker->txn.unclear) read_group(worker);
   } else if (passes(code)) {
