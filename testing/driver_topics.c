@@ -190,10 +190,13 @@ void cj_test_fail_request(cj_test *t, cj_test_request request, cj_test_fault fau
       [CJ_TEST_UNANSWERED] = {.effect = CJ_FAULT_HANG, .delay_ms = INT64_MAX / 4},
       [CJ_TEST_DONE_UNTOLD] = {.effect = CJ_FAULT_DONE_UNTOLD, .code = CJ_IO_TIMED_OUT},
       [CJ_TEST_DONE_LATE] = {.effect = CJ_FAULT_LATE, .delay_ms = 500},
+      [CJ_TEST_DECIDED] = {.effect = CJ_FAULT_DECIDED, .delay_ms = 500},
   };
   bool of_transaction = request == CJ_TEST_TXN_COMMIT || request == CJ_TEST_TXN_ABORT;
   if (fault == CJ_TEST_DONE_LATE && !of_transaction)
     cj_world_misuse("only the end of a transaction can be done late");
+  if (fault == CJ_TEST_DECIDED && request != CJ_TEST_TXN_COMMIT)
+    cj_world_misuse("only a transaction's commit can be decided and not done");
   cj_world_fault added = faults[fault];
   added.kind = kinds[request];
   added.times = times;

@@ -318,7 +318,8 @@ static void limits_set(cj_memory_io *io, const cj_settings *settings) {
   io->session_timeout_ms = property(settings, "session.timeout.ms", 45000);
   io->max_poll_ms = property(settings, "max.poll.interval.ms", 300000);
   io->heartbeat_ms = property(settings, "heartbeat.interval.ms", 0);
-  io->message_timeout_ms = property(settings, "message.timeout.ms", 300000);
+  int64_t longest = io->producer ? io->producer->timeout_ms : 300000;
+  io->message_timeout_ms = property(settings, "message.timeout.ms", longest);
   io->message_max_bytes = (size_t)property(settings, "message.max.bytes", 1000000);
   io->queue_limit = (size_t)property(settings, "queue.buffering.max.messages", 100000);
 }

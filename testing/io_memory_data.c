@@ -159,6 +159,8 @@ cj_io_code cj_memory_produce(cj_io *base, const cj_io_output *output) {
       cj_world_misuse("an output while a transaction is being ended");
   if (output->topic < 0 || (size_t)output->topic >= io->topic_count)
     cj_world_misuse("produce to topic number %d", (int)output->topic);
+  if (io->producer && io->fenced) return CJ_IO_FENCED;
+  if (io->producer && io->txn_failed) return CJ_IO_ABORTABLE;
   const cj_world_topic *topic = cj_memory_topic(io, output->topic);
   if (!topic || output->partition < 0 || output->partition >= topic->partition_count)
     return CJ_IO_UNKNOWN_TOPIC;

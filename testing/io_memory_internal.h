@@ -39,8 +39,9 @@ typedef struct {
   bool faulty;
   cj_world_fault fault;
   int64_t ready_at; /* of one that hangs */
-  char *member_id;  /* of COMMIT: who asked, in which generation */
+  char *member_id;  /* of commits: who asked, in which generation */
   int32_t generation;
+  bool offsets_sent; /* of TXN_COMMIT */
 } cj_memory_request;
 
 /* Where the member is in the group's protocol. */
@@ -84,7 +85,7 @@ struct cj_memory_io {
   int32_t epoch;               /* -1: not begun with TXN_INIT */
   bool txn_failed;             /* has to be aborted */
   bool txn_unclear;            /* its end is not known: nothing but TXN_INIT is allowed */
-  bool fenced;
+  bool fenced;                 /* and it knows */
   /* the group */
   cj_world_group *group; /* once subscribed */
   cj_join_state join;
@@ -128,12 +129,12 @@ void cj_memory_output_free(cj_memory_output *output);
 /* Those that are not delivered yet come back with the code; CJ_IO_OK: they are only dropped. */
 void cj_memory_drop_outputs(cj_memory_io *io, cj_io_code code);
 /* What a transaction's request comes to; false: not yet. */
-bool cj_memory_txn_do(cj_memory_io *io, const cj_memory_request *request, cj_io_code *code);
+bool cj_memory_txn_do(cj_memory_io *io, cj_memory_request *request, cj_io_code *code);
 /* Its answer was TIMED_OUT: whether it is done nobody knows. */
 void cj_memory_txn_unclear(cj_memory_io *io);
 bool cj_memory_is_txn(cj_io_request_kind kind);
-/* Of the fault LATE: the end is under way. False: it cannot be sent yet. */
-bool cj_memory_txn_late(cj_memory_io *io, const cj_memory_request *request);
+/* Of the faults LATE and DECIDED: the end is under way. False: it cannot be sent yet. */
+bool cj_memory_txn_late(cj_memory_io *io, cj_memory_request *request);
 
 /* Operations that live in the other files. */
 size_t cj_memory_fetch(cj_io *base, cj_tp tp, cj_fetched *out, size_t max);

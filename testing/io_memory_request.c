@@ -181,11 +181,12 @@ static cj_memory_event *push_done(cj_memory_io *io, const cj_memory_request *req
 }
 
 /* False: not yet. */
-static bool txn_answer(cj_memory_io *io, const cj_memory_request *request, bool over) {
+static bool txn_answer(cj_memory_io *io, cj_memory_request *request, bool over) {
   cj_io_code code = CJ_IO_TIMED_OUT;
   bool refused = request->faulty && request->fault.effect == CJ_FAULT_REFUSE;
   bool untold = request->faulty && request->fault.effect == CJ_FAULT_DONE_UNTOLD;
-  bool late = request->faulty && request->fault.effect == CJ_FAULT_LATE;
+  bool late = request->faulty &&
+              (request->fault.effect == CJ_FAULT_LATE || request->fault.effect == CJ_FAULT_DECIDED);
   if (late && !over && !cj_memory_txn_late(io, request)) return false;
   if (refused)
     code = request->kind == CJ_REQ_TXN_COMMIT ? CJ_IO_ABORTABLE : request->fault.code;
@@ -193,11 +194,12 @@ static bool txn_answer(cj_memory_io *io, const cj_memory_request *request, bool 
     return false;
   if (untold && code == CJ_IO_OK) code = request->fault.code;
   if (code == CJ_IO_TIMED_OUT) cj_memory_txn_unclear(io);
+  if (code == CJ_IO_ABORTABLE) io->txn_failed = true;
   refuse(request, push_done(io, request), code);
   return true;
 }
 
-static bool request_answer(cj_memory_io *io, const cj_memory_request *request) {
+static bool request_answer(cj_memory_io *io, cj_memory_request *request) {
   bool waits = io->world->down || io->world->clock < request->ready_at;
   bool over = io->world->clock >= request->deadline;
   if (waits && !over) return false;

@@ -44,6 +44,7 @@ typedef struct {
 typedef struct {
   cj_txn_state state;
   int64_t began;                /* clock */
+  bool decided;                 /* to be committed: nothing else can come of it */
   cj_world_partition **written; /* each gets a marker at the end */
   size_t written_count, written_cap;
   struct cj_world_group *group; /* whose offsets are committed with it, or NULL */
@@ -154,6 +155,8 @@ typedef enum {
   CJ_FAULT_HANG,        /* nothing for `delay_ms`; past its deadline: TIMED_OUT, not done */
   CJ_FAULT_LATE,        /* of a transaction's end: TIMED_OUT, and `delay_ms` later it reaches the
                            broker, and whatever is open then, if the epoch is still the same */
+  CJ_FAULT_DECIDED,     /* of TXN_COMMIT: TIMED_OUT, and committed `delay_ms` later, or at once when
+                           a new producer of the id begins: the broker has it in its log */
 } cj_fault_effect;
 
 typedef struct {
@@ -227,8 +230,8 @@ bool cj_world_visible(const cj_world_record *record, bool read_committed);
 /* ---- the transaction coordinator (world_txn.c) ---- */
 
 cj_world_producer *cj_world_producer_of(cj_world *world, const char *id); /* made when missing */
-/* A new producer of that id: the epoch is raised, what was left open is aborted. Returns the
- * epoch. */
+/* A new producer of that id: the epoch is raised, what was left open is aborted, or committed if
+ * that was decided. Returns the epoch. */
 int32_t cj_txn_init(cj_world_producer *producer);
 /* Appends within the producer's transaction, which begins with that. */
 void cj_txn_append(cj_world *world, cj_world_producer *producer, cj_world_partition *partition,
@@ -243,6 +246,8 @@ void cj_txn_end_late(cj_world *world, cj_world_producer *producer, int32_t epoch
                      int64_t delay_ms);
 /* Ends the open transaction, if there is one. */
 void cj_txn_end(cj_world_producer *producer, bool commit);
+/* The open transaction is going to be committed, and waits only for its markers. */
+void cj_txn_decide(cj_world_producer *producer);
 /* Aborts transactions that are open for too long, and fences their producers. */
 void cj_txn_expire(cj_world *world);
 int64_t cj_txn_deadline(const cj_world *world);

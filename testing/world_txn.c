@@ -80,6 +80,7 @@ void cj_txn_end(cj_world_producer *producer, bool commit) {
   cj_world_txn *txn = producer->open;
   if (!txn) return;
   producer->open = NULL;
+  commit = commit || txn->decided;
   txn->state = commit ? CJ_TXN_COMMITTED : CJ_TXN_ABORTED;
   for (size_t i = 0; i < txn->written_count; i++) {
     txn->written[i]->open--;
@@ -88,6 +89,10 @@ void cj_txn_end(cj_world_producer *producer, bool commit) {
   for (size_t i = 0; commit && i < txn->offset_count; i++)
     cj_group_set_committed(txn->group, txn->offsets[i].topic, txn->offsets[i].partition,
                            txn->offsets[i].offset);
+}
+
+void cj_txn_decide(cj_world_producer *producer) {
+  if (producer->open) producer->open->decided = true;
 }
 
 void cj_txn_end_late(cj_world *world, cj_world_producer *producer, int32_t epoch, bool commit,
@@ -107,11 +112,16 @@ static void late_ends(cj_world *world) {
   }
 }
 
+static int64_t expiry(const cj_world_producer *producer) {
+  const cj_world_txn *txn = producer->open;
+  return txn && !txn->decided ? txn->began + producer->timeout_ms : INT64_MAX;
+}
+
 void cj_txn_expire(cj_world *world) {
   late_ends(world);
   for (size_t i = 0; i < world->producer_count; i++) {
     cj_world_producer *producer = world->producers[i];
-    if (!producer->open || world->clock < producer->open->began + producer->timeout_ms) continue;
+    if (world->clock < expiry(producer)) continue;
     cj_txn_end(producer, false);
     producer->epoch++;
   }
@@ -123,8 +133,7 @@ int64_t cj_txn_deadline(const cj_world *world) {
     if (world->late[i].at >= 0 && world->late[i].at < next) next = world->late[i].at;
   for (size_t i = 0; i < world->producer_count; i++) {
     const cj_world_producer *producer = world->producers[i];
-    if (producer->open && producer->open->began + producer->timeout_ms < next)
-      next = producer->open->began + producer->timeout_ms;
+    if (expiry(producer) < next) next = expiry(producer);
   }
   return next;
 }

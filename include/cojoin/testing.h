@@ -96,6 +96,8 @@ typedef enum {
   CJ_TEST_DONE_UNTOLD, /* done, but the answer says that it timed out */
   CJ_TEST_DONE_LATE,   /* of a transaction's end: times out, and reaches the broker half a second
                           later, there to end whatever is open under the same epoch */
+  CJ_TEST_DECIDED,     /* of a transaction's commit: times out, and is done half a second later, or
+                          at once when a new producer of the same id begins */
 } cj_test_fault;
 /* The next `times` requests of that kind, whoever makes them, end so. */
 CJ_API void cj_test_fail_request(cj_test *t, cj_test_request request, cj_test_fault fault,
