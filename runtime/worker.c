@@ -275,11 +275,18 @@ static bool metadata_step(cj_worker *worker, int64_t now) {
   return true;
 }
 
+/* In a generation that is over, whatever is done would be done again by another. */
+static bool may_work(const cj_worker *worker) {
+  if (!worker->group.member || worker->group.revoking || worker->commit.blocked) return false;
+  return !worker->txn.on || (worker->txn.ready && worker->commit.phase == CJ_COMMIT_IDLE);
+}
+
 /* The failed record stays unprocessed, what came before it is committed; not so a transaction,
  * which may hold outputs that it made before it failed. */
 static bool work(cj_worker *worker, int64_t now) {
   bool worked = false;
-  for (size_t i = 0; i < worker->task_count && worker->phase == CJ_PHASE_WORKING; i++) {
+  for (size_t i = 0; i < worker->task_count; i++) {
+    if (worker->phase != CJ_PHASE_WORKING || !may_work(worker)) break; /* ended by a task before */
     cj_task *task = worker->tasks[(worker->turn + i) % worker->task_count];
     cj_error *error = cj_task_work(task, RECORDS_A_STEP, now, &worked);
     if (error) {
@@ -301,12 +308,6 @@ static bool work(cj_worker *worker, int64_t now) {
   }
   worker->turn++;
   return worked;
-}
-
-/* In a generation that is over, whatever is done would be done again by another. */
-static bool may_work(const cj_worker *worker) {
-  if (!worker->group.member || worker->group.revoking || worker->commit.blocked) return false;
-  return !worker->txn.on || (worker->txn.ready && worker->commit.phase == CJ_COMMIT_IDLE);
 }
 
 /* Only what a step would act on then: a moment that has passed, and that nothing is done at, lets
@@ -334,7 +335,7 @@ cj_step cj_worker_step(cj_worker *worker, int64_t *deadline) {
   if (worker->phase == CJ_PHASE_FINISHED) return CJ_STEP_FINISHED;
   if (worker->phase == CJ_PHASE_WORKING) {
     worked = cj_worker_positions_step(worker, now) || worked;
-    if (may_work(worker)) worked = work(worker, now) || worked;
+    worked = work(worker, now) || worked;
     worked = cj_worker_ends_step(worker, now) || worked;
     worked = metadata_step(worker, now) || worked;
   }

@@ -102,6 +102,7 @@ void cj_memory_close(cj_io *base) {
   io->closing = true;
   if (io->producer && io->epoch == io->producer->epoch) {
     cj_memory_drop_outputs(io, CJ_IO_PURGED);
+    io->txn_failed = true; /* a commit under way is not one of the offsets alone */
     if (!io->world->down) cj_txn_end(io->producer, false);
   }
   if (io->group) return;

@@ -264,6 +264,9 @@ static inline size_t script_headers(cj_io *io, const cj_fetched *record, cj_head
 static inline cj_io_code script_produce(cj_io *io, const cj_io_output *output) {
   script_io *s = script_of(io);
   if (s->output_count == SCRIPT_OUTPUTS) return CJ_IO_QUEUE_FULL;
+  for (size_t i = 0; i < s->request_count; i++)
+    if (s->requests[i].kind >= CJ_REQ_TXN_INIT)
+      fail_msg("an output while a transaction is begun or ended");
   s->outputs[s->output_count++] = *output;
   snprintf(s->values[s->produced++ % SCRIPT_OUTPUTS], sizeof s->values[0], "%.*s",
            (int)output->value.len, output->value.data ? (const char *)output->value.data : "");

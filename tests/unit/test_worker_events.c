@@ -383,6 +383,34 @@ static void a_task_positioned_anew_aborts_its_transaction(void **state) {
   close_worker(f);
 }
 
+/* Nor does another task go on in the step in which a transaction ends. The tasks take turns: an odd
+ * number of steps more lets the other one begin. */
+static void a_task_about_to_run_waits_for_the_abort(void **state) {
+  (void)state;
+  for (int more = 0; more < 2; more++) {
+    exactly_once = true;
+    fixture *f = open_worker(WITH("commit.interval.ms", "9000"));
+    one_price_one_notif(f);
+    script_append(&f->io, PRICE, 1, "Y", "1", 1000);
+    script_append(&f->io, NOTIF, 1, "Y", "n2", 1500);
+    script_append(&f->io, PRICE, 1, "Z", "1", 2000); /* nothing has to be asked for before it */
+    f->io.logs[NOTIF][1].error = CJ_IO_RETRIABLE;
+    assign(f, 2);
+    settle(f);
+    f->io.held[CJ_REQ_BOUNDS] = true;
+    advance(f, 200);
+    assert_int_equal(1, f->io.produced);
+    if (more) cj_worker_step(f->worker, &f->deadline);
+    f->io.logs[PRICE][0].error = CJ_IO_RETRIABLE;
+    let_go(f, CJ_REQ_BOUNDS);
+    assert_int_equal(1, f->io.submitted[CJ_REQ_TXN_ABORT]);
+    advance(f, 1000);
+    assert_true(f->io.produced >= 3);
+    well(f);
+    close_worker(f);
+  }
+}
+
 static void outputs_of_a_record_that_failed_are_not_committed(void **state) {
   (void)state;
   exactly_once = true;
@@ -436,6 +464,7 @@ int main(void) {
       cmocka_unit_test(outputs_of_a_commit_given_up_are_waited_for),
       cmocka_unit_test(nodes_start_anew_where_work_is_undone),
       cmocka_unit_test(a_task_positioned_anew_aborts_its_transaction),
+      cmocka_unit_test(a_task_about_to_run_waits_for_the_abort),
       cmocka_unit_test(outputs_of_a_record_that_failed_are_not_committed),
       cmocka_unit_test(a_refused_output_is_forgotten_once_its_record_is_behind),
   };
