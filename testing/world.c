@@ -255,7 +255,7 @@ void cj_world_delete_before(cj_world_partition *partition, int64_t before) {
   partition->live_count -= gone;
   if (gone)
     memmove(partition->live, partition->live + gone,
-            partition->live_count * sizeof *partition->live);
+            partition->live_count * sizeof(cj_world_record *));
   partition->start = before;
 }
 

@@ -26,9 +26,9 @@ static bool subscribes(const cj_world_member *member, const cj_world_topic *topi
 }
 
 static cj_world_member **sorted(cj_world_member *const *members, size_t count) {
-  cj_world_member **copy = cj_world_alloc(count * sizeof *copy);
-  memcpy(copy, members, count * sizeof *copy);
-  qsort(copy, count, sizeof *copy, by_id);
+  cj_world_member **copy = cj_world_alloc(count * sizeof(cj_world_member *));
+  memcpy(copy, members, count * sizeof(cj_world_member *));
+  qsort(copy, count, sizeof(cj_world_member *), by_id);
   return copy;
 }
 
