@@ -32,6 +32,7 @@ typedef struct {
   naive_record stream[MAX_PARTITIONS][MAX_RECORDS], prices[MAX_PARTITIONS][MAX_RECORDS];
   naive_log streams[MAX_PARTITIONS], tables[MAX_PARTITIONS];
   int next_value, burst;
+  bool started[MEMBERS], ahead;
   bool running[MEMBERS], frozen[MEMBERS], stalled[MEMBERS], down;
   int64_t committed[2][MAX_PARTITIONS];
   int outputs[2 * MAX_RECORDS]; /* how often the output of each stream value was seen */
@@ -105,7 +106,7 @@ static void burst(run *r) {
 static void start(run *r, uint32_t m) {
   if (r->running[m] || r->down) return;
   alerts_start(&r->a, members[m]);
-  r->running[m] = true;
+  r->running[m] = r->started[m] = true;
   r->frozen[m] = r->stalled[m] = false;
 }
 
@@ -219,9 +220,19 @@ static void stormy_thing(run *r) {
 
 /* ---- what has to hold ---- */
 
-/* A transaction that its producer left open for longer than transaction.timeout.ms is aborted by
- * the broker, which fences the producer: that ends a member that stood still. */
-static void no_member_failed(run *r) {
+/* After each step; only notes it, for an assertion would jump out of the driver. */
+static void look_at_stores(void *user, cj_test *t) {
+  run *r = user;
+  for (size_t m = 0; m < MEMBERS; m++)
+    for (int32_t p = 0; r->started[m] && p < r->partitions; p++) {
+      int64_t stored = cj_test_stored(t, members[m], "price", p);
+      if (stored >= 0 && stored > cj_test_committed(t, "price", p)) r->ahead = true;
+    }
+}
+
+static void no_member_failed(const run *r) {
+  if (r->ahead)
+    fail_msg("seed %u (%s): a store is ahead of the group", r->seed, mode_names[r->mode]);
   for (size_t m = 0; m < MEMBERS; m++) {
     const cj_error *error = r->running[m] ? cj_test_member_error(r->a.t, members[m]) : NULL;
     if (error)
@@ -321,6 +332,7 @@ static void begin(run *r, uint32_t seed, mode m) {
     const char *topic = any_input(r);
     if (draw(r, 3) == 0) cj_test_gap(r->a.t, topic, p, hole);
   }
+  cj_test_watch(r->a.t, look_at_stores, r);
   burst(r);
   start(r, draw(r, MEMBERS));
 }
@@ -337,12 +349,9 @@ static void finish(run *r) {
     freeze(r, m, false);
     stall(r, m, false);
   }
-  /* Requests that are still to go unanswered take request.timeout.ms each, and may end a member. */
-  for (int i = 0; i < 4; i++) {
-    start(r, draw(r, MEMBERS));
-    cj_test_advance(r->a.t, 100000);
-    no_member_failed(r);
-  }
+  start(r, draw(r, MEMBERS));
+  /* Requests that are still to go unanswered take request.timeout.ms each. */
+  cj_test_advance(r->a.t, 400000);
   cj_test_commit(r->a.t);
 }
 
