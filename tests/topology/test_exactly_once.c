@@ -7,6 +7,8 @@
  * ahead of what the group has committed of its table. Both are watched throughout. */
 #include "lib/alerts.h"
 
+#include "testing/driver.h"
+
 enum { MEMBERS = 3 };
 static const char *const members[MEMBERS] = {"a", "b", "c"};
 
@@ -299,6 +301,40 @@ static void a_zombie_is_fenced(void **state) {
   zombie(cj_test_freeze_member, false);
 }
 
+/* That its transaction timed out says nothing of the outputs: no policy takes them. */
+static void a_zombies_outputs_are_not_skipped(void **state) {
+  (void)state;
+  exact e;
+  begin(&e, WITH("errors.produce", "skip"));
+  cj_test_advance(e.a.t, 100);
+  leave_open(&e, "n1");
+  cj_test_stall_member(e.a.t, "a", true);
+  cj_test_advance(e.a.t, 20000); /* its session goes on for 45 s */
+  notif(&e, "n2");
+  cj_test_stall_member(e.a.t, "a", false);
+  cj_test_advance(e.a.t, 2000);
+  assert_outputs(&e, "n1+1 n2+1");
+  assert_int_equal(0, cj_test_metric(e.a.t, "dropped", "produce"));
+  assert_int_equal(1, cj_test_logged(e.a.t, "open for longer than transaction.timeout.ms"));
+  alerts_well(&e.a, "a");
+  end(&e);
+}
+
+/* A copy of the state directory, say: two that take the id from each other would go on for ever. */
+static void another_one_with_our_id_ends_the_worker(void **state) {
+  (void)state;
+  exact e;
+  begin(&e, NULL);
+  cj_test_advance(e.a.t, 20000);
+  assert_int_equal(1, e.a.t->world->producer_count);
+  cj_txn_init(e.a.t->world->producers[0]);
+  notif(&e, "n1");
+  cj_test_advance(e.a.t, 1000);
+  assert_int_equal(CJ_ERR_FENCED, cj_error_code(cj_test_member_error(e.a.t, "a")));
+  assert_outputs(&e, "");
+  end(&e);
+}
+
 /* ---- commits that fail, and those of which nobody knows ---- */
 
 static void a_commit_that_has_to_be_aborted(void **state) {
@@ -474,6 +510,21 @@ static void a_failed_output_goes_to_the_dead_letter_topic(void **state) {
   end(&e);
 }
 
+/* There is no further topic for it. */
+static void a_dead_letter_that_fails_ends_the_member(void **state) {
+  (void)state;
+  exact e;
+  begin(&e, WITH("errors.process", "dead_letter", "errors.dead.letter.topic", "dead",
+                 "errors.produce", "dead_letter"));
+  cj_test_advance(e.a.t, 100);
+  cj_test_fail_delivery(e.a.t, "dead", 1);
+  notif(&e, "fail");
+  cj_test_advance(e.a.t, 1000);
+  assert_int_equal(CJ_ERR_PRODUCE, cj_error_code(cj_test_member_error(e.a.t, "a")));
+  assert_int_equal(0, cj_test_committed(e.a.t, "notif", 0));
+  end(&e);
+}
+
 /* The transaction in which a record failed holds outputs of it, maybe: it is not committed. */
 static void a_record_that_fails_takes_its_transaction_with_it(void **state) {
   (void)state;
@@ -501,6 +552,8 @@ int main(void) {
       cmocka_unit_test(a_rebalance_commits_what_is_open),
       cmocka_unit_test(a_commit_outlives_its_revocation),
       cmocka_unit_test(a_zombie_is_fenced),
+      cmocka_unit_test(a_zombies_outputs_are_not_skipped),
+      cmocka_unit_test(another_one_with_our_id_ends_the_worker),
       cmocka_unit_test(a_commit_that_has_to_be_aborted),
       cmocka_unit_test(a_commit_of_which_nobody_knows),
       cmocka_unit_test(a_late_end_hits_nothing_of_the_next),
@@ -510,6 +563,7 @@ int main(void) {
       cmocka_unit_test(a_failed_output_ends_the_member),
       cmocka_unit_test(a_failed_output_is_skipped),
       cmocka_unit_test(a_failed_output_goes_to_the_dead_letter_topic),
+      cmocka_unit_test(a_dead_letter_that_fails_ends_the_member),
       cmocka_unit_test(a_record_that_fails_takes_its_transaction_with_it),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
