@@ -243,22 +243,27 @@ static void a_rebalance_commits_what_is_open(void **state) {
 }
 
 /* The revoke is answered without the commit, which is still under way when another member owns the
- * partition, and its member is in a newer generation. It was asked for in the old one. */
-static void a_commit_outlives_its_revocation(void **state) {
-  (void)state;
+ * partition and this one is in the next generation. Either its offsets are with the broker, then
+ * the other waits for what becomes of them; or they come too late, and are of a generation that is
+ * over. */
+static void revoked_before_the_commit(bool offsets_are_late) {
+  const cj_world_fault slow = {
+      .kind = CJ_REQ_TXN_COMMIT, .effect = CJ_FAULT_HANG, .delay_ms = 2000, .times = 1};
   alerts a = alerts_open(LEFT, 2,
                          WITH("processing.guarantee", "exactly_once", "log.level", "debug",
                               "revoke.timeout.ms", "1000", "request.timeout.ms", "8000"));
   alerts_run(&a);
   cj_test_advance(a.t, 100);
+  if (offsets_are_late) cj_world_fault_add(a.t->world, &slow);
   for (int32_t p = 0; p < 2; p++)
-    cj_test_hold(a.t, "alerts", p, true);
+    cj_test_hold(a.t, "alerts", p, !offsets_are_late);
   cj_test_pipe_to(a.t, "notif", 1, cj_bytes_str("X"), cj_bytes_str("n1"), 1000, NULL, 0);
   cj_test_settle(a.t);
   cj_test_commit(a.t);
   alerts_start(&a, "b");
-  cj_test_advance(a.t, 2000);
+  cj_test_advance(a.t, 1500);
   assert_string_equal("b", cj_test_owner(a.t, 1));
+  assert_int_equal(offsets_are_late, cj_test_committed(a.t, "notif", 1)); /* by b, or not yet */
   for (int32_t p = 0; p < 2; p++)
     cj_test_hold(a.t, "alerts", p, false);
   cj_test_advance(a.t, 60000);
@@ -267,11 +272,38 @@ static void a_commit_outlives_its_revocation(void **state) {
   alerts_close(&a);
 }
 
-/* `stop` ends the member's membership while it has a transaction open, another one does the work
- * again; then it goes on. */
-static void zombie(void (*stop)(cj_test *, const char *, bool), bool handed_over) {
+static void a_commit_outlives_its_revocation(void **state) {
+  (void)state;
+  revoked_before_the_commit(false);
+  revoked_before_the_commit(true);
+}
+
+/* The producer's queue is full, so that the commit was not even asked for when the budget ended. */
+static void a_revocation_outlives_the_commit(void **state) {
+  (void)state;
   exact e;
-  begin(&e, NULL);
+  begin(&e, WITH("revoke.timeout.ms", "1000", "rd.queue.buffering.max.messages", "1"));
+  cj_test_advance(e.a.t, 100);
+  cj_test_hold(e.a.t, "alerts", 0, true);
+  for (int i = 0; i < 3; i++)
+    notif(&e, "n");
+  cj_test_settle(e.a.t);
+  start(&e, "b");
+  cj_test_advance(e.a.t, 2000);
+  assert_int_equal(1, cj_test_logged(e.a.t, "longer than revoke.timeout.ms"));
+  let_commit(&e);
+  cj_test_advance(e.a.t, 5000);
+  assert_outputs(&e, "n+1 n+1 n+1");
+  end(&e);
+}
+
+/* `stop` ends the member's membership while it has a transaction open, another one does the work
+ * again; then it goes on, after `still_ms`. */
+static void zombie(void (*stop)(cj_test *, const char *, bool), bool handed_over,
+                   int64_t still_ms) {
+  exact e;
+  begin(&e, WITH("rd.session.timeout.ms", "6000", "rd.max.poll.interval.ms", "7000",
+                 "revoke.timeout.ms", "1000"));
   cj_test_advance(e.a.t, 100);
   if (handed_over)
     leave_open(&e, "n1");
@@ -280,9 +312,8 @@ static void zombie(void (*stop)(cj_test *, const char *, bool), bool handed_over
   stop(e.a.t, "a", true);
   let_commit(&e);
   start(&e, "b");
-  cj_test_advance(e.a.t, 400000);
+  cj_test_advance(e.a.t, still_ms);
   assert_string_equal("b", cj_test_owner(e.a.t, 0));
-  assert_outputs(&e, "n1+1");
   stop(e.a.t, "a", false);
   cj_test_advance(e.a.t, 60000);
   notif(&e, "n2");
@@ -295,10 +326,13 @@ static void zombie(void (*stop)(cj_test *, const char *, bool), bool handed_over
 
 static void a_zombie_is_fenced(void **state) {
   (void)state;
-  zombie(cj_test_stall_member, true);
-  zombie(cj_test_stall_member, false);
-  zombie(cj_test_freeze_member, true);
-  zombie(cj_test_freeze_member, false);
+  static const int64_t still_ms[] = {9000, 400000}; /* before and after transaction.timeout.ms */
+  for (size_t i = 0; i < 2; i++) {
+    zombie(cj_test_stall_member, true, still_ms[i]);
+    zombie(cj_test_stall_member, false, still_ms[i]);
+    zombie(cj_test_freeze_member, true, still_ms[i]);
+    zombie(cj_test_freeze_member, false, still_ms[i]);
+  }
 }
 
 /* That its transaction timed out says nothing of the outputs: no policy takes them. */
@@ -483,6 +517,7 @@ static void a_failed_output_is_skipped(void **state) {
   cj_test_fail_delivery(e.a.t, "alerts", 1);
   notif(&e, "n2");
   cj_test_settle(e.a.t);
+  assert_int_equal(1, cj_test_logged(e.a.t, "its transaction was aborted")); /* at once */
   notif(&e, "n3");
   cj_test_advance(e.a.t, 1000);
   assert_outputs(&e, "n1+1 n3+1");
@@ -551,6 +586,7 @@ int main(void) {
       cmocka_unit_test(a_rebalance_with_a_commit_under_way),
       cmocka_unit_test(a_rebalance_commits_what_is_open),
       cmocka_unit_test(a_commit_outlives_its_revocation),
+      cmocka_unit_test(a_revocation_outlives_the_commit),
       cmocka_unit_test(a_zombie_is_fenced),
       cmocka_unit_test(a_zombies_outputs_are_not_skipped),
       cmocka_unit_test(another_one_with_our_id_ends_the_worker),
