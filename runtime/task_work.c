@@ -43,17 +43,26 @@ static cj_error *fetch_failed(cj_task *task, cj_input *input, const cj_fetched *
   }
 }
 
-/* A record below the position was read again only to see whether the topic is still the one that
- * the store was filled from: a re-created topic has another record there (or none, which a
- * compacted topic can have as well). librdkafka 2.0.2 knows no topic ids. */
+static void read_anew(cj_task *task, cj_input *input, const char *why) {
+  input->verify = false;
+  input->rebuild = why;
+  task->reposition = why;
+}
+
+/* A record below the position was read again only to see whether the log is still the one that the
+ * store was filled from: a re-created topic has another record there (or none, which a compacted
+ * topic can have as well); one that was cut and grew again may have records where there was nothing
+ * between the last applied record and the position. librdkafka 2.0.2 knows no topic ids. */
 static void skip_old(cj_task *task, cj_input *input, const cj_fetched *record) {
+  if (input->last_offset == CJ_OFFSET_NONE) return;
+  if (record->offset > input->last_offset)
+    read_anew(task, input, "there are records where the log had none (truncated or re-created)");
   if (!input->verify || record->offset != input->last_offset) return;
   input->verify = false;
-  if (record->timestamp == input->last_timestamp &&
-      cj_hash64(record->key.data, record->key.len) == input->last_key_hash)
-    return;
-  input->rebuild = "the record last applied is not in the topic any more (re-created topic)";
-  task->reposition = input->rebuild;
+  if (record->timestamp != input->last_timestamp ||
+      cj_hash64(record->key.data, record->key.len) != input->last_key_hash)
+    read_anew(task, input,
+              "the record last applied is not in the topic any more (re-created topic)");
 }
 
 static int64_t record_time(const cj_input *input, const cj_fetched *entry) {

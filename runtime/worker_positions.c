@@ -187,6 +187,7 @@ void cj_worker_on_positions(cj_worker *worker, const cj_io_event *event) {
 void cj_worker_positions_forget(cj_worker *worker) {
   worker->positions.round = 0;
   worker->positions.committed_id = worker->positions.bounds_id = 0;
+  worker->group.assign = false;
 }
 
 /* ---- fetching ---- */

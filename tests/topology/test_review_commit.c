@@ -74,11 +74,37 @@ static void a_table_cut_while_it_is_loaded_does_not_hold_the_stream(void **state
   alerts_close(&a);
 }
 
+/* The log was cut and has grown again past the store's position, and the last applied record is
+ * still the same: but there were holes behind it, and now there are records. */
+static void records_where_there_were_holes_tell_another_log(void **state) {
+  (void)state;
+  alerts a = alerts_open(INNER, 1, NULL);
+  alerts_price(&a, "X", "1", 1);
+  cj_test_gap(a.t, "price", 0, 3);
+  alerts_run(&a);
+  cj_test_commit(a.t);
+  assert_int_equal(4, cj_test_committed(a.t, "price", 0));
+  cj_test_stop_member(a.t, "a");
+  cj_test_truncate(a.t, "price", 0, 1);
+  for (int i = 2; i < 7; i++) {
+    char key[8];
+    snprintf(key, sizeof key, "Y%d", i);
+    alerts_price(&a, key, "2", i);
+  }
+  alerts_run(&a);
+  cj_test_advance(a.t, 5000);
+  assert_int_equal(1, cj_test_logged(a.t, "rebuilt"));
+  assert_string_equal("1", alerts_row(&a, "X"));
+  assert_string_equal("2", alerts_row(&a, "Y2")); /* at a hole's offset */
+  alerts_close(&a);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_commit_waits_for_the_dead_letter_of_a_failed_output),
       cmocka_unit_test(a_restored_store_is_not_ahead_of_the_group),
       cmocka_unit_test(a_table_cut_while_it_is_loaded_does_not_hold_the_stream),
+      cmocka_unit_test(records_where_there_were_holes_tell_another_log),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
