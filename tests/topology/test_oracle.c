@@ -322,11 +322,13 @@ static void begin(run *r, uint32_t seed, mode m) {
   const char *threads = draw(r, 3) ? "1" : "2";
   const char *heartbeat_ms = draw(r, 2) ? "1" : "3000";
   const char *idle_ms = draw(r, 4) ? "0" : "50";
+  const char *session_ms = draw(r, 2) ? "45000" : "6000"; /* a transaction's life is 10 s */
   r->a = alerts_open(r->join, r->partitions,
                      WITH("processing.guarantee", m == EXACT ? "exactly_once" : "at_least_once",
                           "assignment", assignment, "threads", threads, "max.task.idle.ms", idle_ms,
                           "rd.max.poll.interval.ms", "60000", "rd.heartbeat.interval.ms",
-                          heartbeat_ms, "log.level", replaying ? "debug" : "info"));
+                          heartbeat_ms, "rd.session.timeout.ms", session_ms, "log.level",
+                          replaying ? "debug" : "info"));
   for (int32_t p = 0; p < r->partitions; p++) {
     int64_t hole = draw(r, 100);
     const char *topic = any_input(r);

@@ -204,6 +204,20 @@ static void another_generation_or_a_failed_output_cannot_commit(void **state) {
   end(&f);
 }
 
+/* A broker does not check the generation of who names no member (KIP-447). */
+static void who_is_no_member_cannot_commit(void **state) {
+  (void)state;
+  fixture f = begin();
+  ask(f.other, CJ_REQ_TXN_INIT, 0);
+  produce(f.other, "x");
+  assert_int_equal(CJ_IO_UNKNOWN_MEMBER, ask(f.other, CJ_REQ_TXN_COMMIT, 7));
+  const cj_io_output more = {.topic = OUT};
+  assert_int_equal(CJ_IO_ABORTABLE, f.other->ops->produce(f.other, &more));
+  assert_int_equal(CJ_IO_OK, ask(f.other, CJ_REQ_TXN_ABORT, 0));
+  assert_int_equal(CJ_OFFSET_NONE, committed(&f));
+  end(&f);
+}
+
 static void a_newer_producer_fences_and_ends_what_was_open(void **state) {
   (void)state;
   fixture f = begin();
@@ -243,8 +257,11 @@ static void an_unclear_commit_is_settled_by_a_new_producer(void **state) {
   static const struct {
     cj_fault_effect effect;
     bool done;
-  } kinds[] = {{CJ_FAULT_DONE_UNTOLD, true}, {CJ_FAULT_HANG, false}, {CJ_FAULT_LATE, false}};
-  for (size_t i = 0; i < 3; i++) {
+  } kinds[] = {{CJ_FAULT_DONE_UNTOLD, true},
+               {CJ_FAULT_HANG, false},
+               {CJ_FAULT_LATE, false},
+               {CJ_FAULT_DECIDED, true}};
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
     fixture f = begin();
     ask(f.io, CJ_REQ_TXN_INIT, 0);
     produce(f.io, "x");
@@ -326,6 +343,7 @@ int main(void) {
       cmocka_unit_test(an_abort_shows_neither),
       cmocka_unit_test(a_commit_waits_for_its_outputs),
       cmocka_unit_test(another_generation_or_a_failed_output_cannot_commit),
+      cmocka_unit_test(who_is_no_member_cannot_commit),
       cmocka_unit_test(a_newer_producer_fences_and_ends_what_was_open),
       cmocka_unit_test(an_open_transaction_times_out),
       cmocka_unit_test(an_unclear_commit_is_settled_by_a_new_producer),
