@@ -3,8 +3,8 @@
 #   tests/<folder>/test_*.c     a cmocka program; cases are counted one by one
 #   tests/<folder>/system_*.py  a system test, run by the Python that ./dev test gives
 #   tests/<folder>/check_*      a script, .sh or .py
-# and labelled with their folder, plus `broker` where they need COJOIN_TEST_BROKERS; programs that do
-# not are `memory`, and those without librdkafka's threads also `tsan`: what the sanitizers' builds run.
+# and labelled with their folder, plus `broker` (programs: `broker-program` too) where they need
+# COJOIN_TEST_BROKERS; programs that do not are `memory`, and those without librdkafka's threads also `tsan`: what the sanitizers' builds run.
 #
 # A line with "ctest:" near the head of the file asks for more:
 #   timeout=SECONDS   instead of 120 (scripts: 600)
@@ -25,6 +25,9 @@ function(cojoin_test file name default_timeout)
   set(labels ${folder})
   if(folder IN_LIST broker_folders OR file MATCHES "/system_")
     list(APPEND labels broker)
+    if(file MATCHES "[.]c$")
+      list(APPEND labels broker-program)
+    endif()
   elseif(file MATCHES "[.]c$")
     list(APPEND labels memory)
     # The thread sanitizer crashes inside Debian's librdkafka, which uses the threads of C11.

@@ -34,12 +34,17 @@ cmd_test() {
   stage "build with gcc" build main
   trap 'drop_cluster "$TEST_CLUSTER"' EXIT
   stage "Kafka" start_test_cluster
-  stage "tests" run_ctest main "${select[@]}" || failed=1
+  stage "tests" run_ctest main main "${select[@]}" || failed=1
   stage "build with clang, address and undefined sanitizers" build asan
-  stage "tests, address and undefined sanitizers" run_ctest asan -L '^memory$' "${select[@]}" ||
+  stage "tests, address and undefined sanitizers" run_ctest asan asan -L '^memory$' "${select[@]}" ||
     failed=1
+  # The same programs on the real broker are slow there.
+  if [ $full = yes ]; then
+    stage "tests on Kafka, address and undefined sanitizers" run_ctest asan-broker asan \
+      -L '^broker-program$' "${select[@]}" || failed=1
+  fi
   stage "build with clang, thread sanitizer" build tsan memory_tests
-  stage "tests, thread sanitizer" run_ctest tsan -L '^tsan$' "${select[@]}" || failed=1
+  stage "tests, thread sanitizer" run_ctest tsan tsan -L '^tsan$' "${select[@]}" || failed=1
   python3 "$ROOT/dev.d/count.py" "$RESULTS"/*.xml || failed=1
   return $failed
 }
@@ -60,14 +65,14 @@ start_test_cluster() {
   export COJOIN_TEST_BROKERS=${address#*=} COJOIN_KAFKA_JARS="$JARS_DIR/*"
 }
 
-# run_ctest KIND ARGUMENTS...
+# run_ctest RESULT KIND ARGUMENTS...
 run_ctest() {
-  local kind=$1 fixed=()
-  shift
+  local result=$1 kind=$2 fixed=()
+  shift 2
   # The sanitizers of clang 14 cannot map their shadow when the kernel randomizes addresses widely.
   [ "$kind" = main ] || ! setarch -R true 2>/dev/null || fixed=(setarch -R)
   UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=second_deadlock_stack=1 \
     "${fixed[@]}" ctest --test-dir "$BUILD/$kind" --parallel "$(jobs_count)" --output-on-failure \
-    --no-tests=ignore --output-junit "$RESULTS/$kind.xml" \
+    --no-tests=ignore --output-junit "$RESULTS/$result.xml" \
     --test-output-size-passed 10000000 --test-output-size-failed 10000000 "$@"
 }
