@@ -4,7 +4,8 @@
 #   tests/<folder>/system_*.py  a system test, run by the Python that ./dev test gives
 #   tests/<folder>/check_*      a script, .sh or .py
 # and labelled with their folder, plus `broker` (programs: `broker-program` too) where they need
-# COJOIN_TEST_BROKERS; programs that do not are `memory`, and those without librdkafka's threads also `tsan`: what the sanitizers' builds run.
+# COJOIN_TEST_BROKERS; programs that do not are `memory`, and those without librdkafka's threads also
+# `tsan`: what the sanitizers' builds run.
 #
 # A line with "ctest:" near the head of the file asks for more:
 #   timeout=SECONDS   instead of 120 (scripts: 600)
