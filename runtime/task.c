@@ -58,7 +58,7 @@ static void input_init(cj_task *task, cj_input *input, int topic) {
                       .shown_position = CJ_OFFSET_NONE,
                       .shown_end = CJ_OFFSET_NONE,
                       .shown_committed = CJ_OFFSET_NONE};
-  cj_record_queue_init(&input->queue, setup->io, input->tp);
+  cj_record_queue_init(&input->queue, setup->io, &task->env->chunks, input->tp);
 }
 
 cj_error *cj_task_new(cj_task_env *env, int group, int32_t partition, cj_task **out) {
@@ -89,7 +89,7 @@ cj_error *cj_task_new(cj_task_env *env, int group, int32_t partition, cj_task **
 void cj_task_destroy(cj_task *task) {
   if (!task) return;
   for (size_t i = 0; i < task->input_count; i++)
-    cj_record_queue_free(&task->inputs[i].queue);
+    cj_record_queue_clear(&task->inputs[i].queue);
   cj_processor_destroy(task->processor);
   cj_free(task->header_list);
   cj_free(task->inputs);

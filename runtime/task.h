@@ -23,7 +23,8 @@ typedef struct {
   const cj_worker_setup *setup;
   cj_collector *collector;
   cj_counters *counters;
-  const int *anchors;   /* of each set: the plan's topic index */
+  const int *anchors; /* of each set: the plan's topic index */
+  cj_chunk_pool chunks;
   uint64_t fetch_clock; /* grows with each chunk fetched: tells what was learnt after what */
 } cj_task_env;
 

@@ -79,6 +79,7 @@ void cj_worker_destroy(cj_worker *worker) {
   if (!worker) return;
   cj_worker_release_tasks(worker, true);
   cj_collector_free(&worker->collector);
+  cj_chunk_pool_free(&worker->env.chunks);
   cj_error_destroy(worker->error);
   pthread_mutex_destroy(&worker->tasks_lock);
   cj_free(worker->tasks);
