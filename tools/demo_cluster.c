@@ -109,11 +109,19 @@ bool demo_open(demo_cluster *cluster) {
   return false;
 }
 
+/* By a client that has written to none of them: one that has asks for their leaders once more when
+ * they are gone, and a broker that creates topics by itself would make them anew. */
+static void clean_up(demo_cluster *cluster) {
+  rd_kafka_destroy(cluster->producer);
+  cluster->producer = NULL;
+  if (!open_producer(cluster)) return;
+  if (cluster->groups.count) tool_delete_groups(cluster->producer, &cluster->groups);
+  if (cluster->created.count) tool_delete_topics(cluster->producer, &cluster->created);
+}
+
 void demo_close(demo_cluster *cluster) {
-  if (!cluster->keep && cluster->created.count)
-    tool_delete_topics(cluster->producer, &cluster->created);
-  if (!cluster->keep && cluster->groups.count)
-    tool_delete_groups(cluster->producer, &cluster->groups);
+  if (!cluster->keep && cluster->producer && (cluster->created.count || cluster->groups.count))
+    clean_up(cluster);
   tool_strings_free(&cluster->created);
   tool_strings_free(&cluster->groups);
   if (cluster->producer) rd_kafka_destroy(cluster->producer);
