@@ -316,10 +316,8 @@ static cj_error *process_some(cj_task *task, size_t most, int64_t now, bool *wor
 }
 
 cj_error *cj_task_work(cj_task *task, size_t most, int64_t now, bool *worked) {
-  if (task->state == CJ_TASK_STATE_RESTORING) {
-    cj_error *error = cj_task_restore(task, most, worked);
-    if (error) return error;
-  }
+  /* Its end is announced before a record is processed. */
+  if (task->state == CJ_TASK_STATE_RESTORING) return cj_task_restore(task, most, worked);
   if (task->state != CJ_TASK_STATE_LOADING && task->state != CJ_TASK_STATE_RUNNING) return NULL;
   cj_error *error = process_some(task, most, now, worked);
   if (!error && task->state == CJ_TASK_STATE_LOADING && loaded(task)) {

@@ -24,7 +24,6 @@ PARTITIONS = 6
 KEYS = 2000
 RATE = 1500  # stream records a second; one in ten is preceded by an update of the table
 SESSION_MS = 6000  # the least that a broker allows by default
-STEP_MS = 100  # a task is told to be running after the step in which it came to run
 
 
 class Flow(threading.Thread):
@@ -194,7 +193,7 @@ def check_outputs(test, stream, out, members):
         name, at, row, event = message.value().decode().split(" ")
         seen.add(event)
         spans = owners[name, message.partition()]
-        if not any(since - STEP_MS <= int(at) <= to for since, to in spans):
+        if not any(since <= int(at) <= to for since, to in spans):
             strangers.append((name, at, message.partition(), spans))
         if row.split("-")[1] != message.key().decode().split("-")[1]:
             other_rows.append((message.key(), row))
