@@ -42,6 +42,7 @@ static void range(cj_world *world, cj_world_member *const *members, size_t count
     int32_t eligible = 0;
     for (size_t i = 0; i < count; i++)
       if (subscribes(order[i], topic)) eligible++;
+    if (eligible == 0) continue;
     int32_t place = 0, partition = 0;
     for (size_t i = 0; i < count; i++) {
       if (!subscribes(order[i], topic)) continue;
