@@ -130,6 +130,7 @@ static void leave(cj_worker *worker, int64_t now) {
             worker->setup.index);
   worker->commit.phase = CJ_COMMIT_IDLE;
   worker->commit.id = 0;
+  worker->collector.open = false; /* the io aborts what is open */
   cj_worker_release_tasks(worker, false);
   worker->phase = CJ_PHASE_LEAVING;
   worker->phase_deadline = now + LEAVE_MS;

@@ -66,7 +66,7 @@ typedef struct {
   char values[SCRIPT_OUTPUTS][16]; /* of all that were produced */
   bool outputs_held;
   int assigns, adds, removes; /* calls */
-  bool closed;
+  bool closed, close_held;
 } script_io;
 
 static inline script_io *script_of(cj_io *io) {
@@ -289,7 +289,7 @@ static inline cj_error *script_submit(cj_io *io, const cj_io_request *request) {
 static inline void script_close(cj_io *io) {
   script_io *s = script_of(io);
   s->closed = true;
-  script_push(s, CJ_EV_CLOSED);
+  if (!s->close_held) script_push(s, CJ_EV_CLOSED);
 }
 
 static inline void script_wake(cj_io *io) {

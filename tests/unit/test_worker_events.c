@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The worker and events in nasty orders: late answers, assignments told twice, revokes in the middle
- * of anything. */
+/* The worker and events in nasty orders: late answers, assignments told twice, revokes in the
+ * middle of anything. */
 #include "lib/worker_fixture.h"
 
 /* ---- spinning ---- */
@@ -249,6 +249,28 @@ static void outputs_of_a_record_that_failed_are_not_committed(void **state) {
   close_worker(f);
 }
 
+/* The io aborts what is open when it is closed; the revoke that comes then does not do it again. */
+static void leaving_in_the_middle_of_a_commit_asks_for_nothing_more(void **state) {
+  (void)state;
+  exactly_once = true;
+  fixture *f = open_worker(WITH("shutdown.timeout.ms", "300"));
+  one_price_one_notif(f);
+  assign(f, 1);
+  f->io.held[CJ_REQ_TXN_COMMIT] = true;
+  f->io.close_held = true;
+  settle(f);
+  cj_worker_stop(f->worker);
+  advance(f, 300);
+  assert_true(f->io.closed);
+  revoke(f, 1, false);
+  settle(f);
+  assert_int_equal(0, f->io.submitted[CJ_REQ_TXN_ABORT]);
+  script_push(&f->io, CJ_EV_CLOSED);
+  settle(f);
+  well(f);
+  close_worker(f);
+}
+
 /* An output that failed its transaction is left to the policy when its record comes again, and only
  * until that is committed. */
 static void a_refused_output_is_forgotten_once_its_record_is_behind(void **state) {
@@ -290,6 +312,7 @@ int main(void) {
       cmocka_unit_test(a_task_positioned_anew_aborts_its_transaction),
       cmocka_unit_test(a_task_about_to_run_waits_for_the_abort),
       cmocka_unit_test(outputs_of_a_record_that_failed_are_not_committed),
+      cmocka_unit_test(leaving_in_the_middle_of_a_commit_asks_for_nothing_more),
       cmocka_unit_test(a_refused_output_is_forgotten_once_its_record_is_behind),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
