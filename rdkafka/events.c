@@ -31,6 +31,15 @@ static void on_error(rd_kafka_t *client, rd_kafka_event_t *event, cj_io_event *o
   if (!out->text) out->text = "";
 }
 
+/* A transactional producer is not the end of the client: the answers about its transaction say so,
+ * and TXN_INIT makes another one. */
+static bool ends_a_transaction(const cj_rd_io *io, const rd_kafka_t *client,
+                               const cj_io_event *error) {
+  if (!io->transactional || client != io->producer || !error->fatal) return false;
+  cj_logf(&io->log, CJ_LOG_WARN, "producer: %s", error->text);
+  return true;
+}
+
 /* One event of a client: true when it is for the runtime; `event` lives on while it is out. */
 static bool take_event(cj_rd_io *io, rd_kafka_t *client, rd_kafka_event_t *event,
                        cj_io_event *out) {
@@ -47,7 +56,7 @@ static bool take_event(cj_rd_io *io, rd_kafka_t *client, rd_kafka_event_t *event
     break;
   case RD_KAFKA_EVENT_ERROR:
     on_error(client, event, out);
-    given = true;
+    given = !ends_a_transaction(io, client, out);
     break;
   case RD_KAFKA_EVENT_LOG:
     forward_log(io, event);

@@ -80,6 +80,7 @@ typedef struct cj_rd_request {
   cj_rd_txn *txn;     /* of TXN requests */
   cj_rd_txn *old_txn; /* of TXN_INIT: to be ended by the helper, with its producer */
   rd_kafka_t *old_producer;
+  rd_kafka_consumer_group_metadata_t *group; /* of TXN_COMMIT: the generation that asked */
   cj_io_code code;
   cj_io_offset *offsets;
   size_t count;
@@ -233,6 +234,8 @@ void cj_rd_run_group(cj_rd_io *io, cj_rd_request *request);
 
 /* ---- txn.c ---- */
 cj_error *cj_rd_txn_prepare(cj_rd_io *io, cj_rd_request *request); /* for TXN_INIT */
+/* For TXN_COMMIT. False: refused, its code says why. */
+bool cj_rd_txn_join_group(cj_rd_io *io, cj_rd_request *request);
 rd_kafka_resp_err_t cj_rd_txn_begin(cj_rd_io *io);
 void cj_rd_run_txn_init(cj_rd_io *io, cj_rd_request *request);
 void cj_rd_run_txn_commit(cj_rd_io *io, cj_rd_request *request);

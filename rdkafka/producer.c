@@ -56,6 +56,13 @@ static rd_kafka_resp_err_t hand_over(rd_kafka_t *producer, rd_kafka_topic_t *top
   return err;
 }
 
+/* A transaction that has failed takes nothing any more; nor does a producer that is fenced. */
+static cj_io_code output_code(const cj_rd_io *io, rd_kafka_resp_err_t err) {
+  if (io->transactional && err == RD_KAFKA_RESP_ERR__STATE) return CJ_IO_ABORTABLE;
+  if (io->transactional && err == RD_KAFKA_RESP_ERR__FATAL) return CJ_IO_FENCED;
+  return cj_rd_code(err);
+}
+
 cj_io_code cj_rd_produce(cj_io *base, const cj_io_output *output) {
   cj_rd_io *io = cj_rd_of(base);
   if (!io->producer || !cj_rd_known(io, (cj_tp){output->topic, output->partition}))
@@ -65,10 +72,10 @@ cj_io_code cj_rd_produce(cj_io *base, const cj_io_output *output) {
   rd_kafka_headers_t *headers;
   rd_kafka_resp_err_t err = io->transactional ? cj_rd_txn_begin(io) : RD_KAFKA_RESP_ERR_NO_ERROR;
   if (!err) err = make_headers(output, &headers);
-  if (err) return cj_rd_code(err);
+  if (err) return output_code(io, err);
   err = hand_over(io->producer, topic, output, headers);
   if (err && headers) rd_kafka_headers_destroy(headers);
-  return cj_rd_code(err);
+  return output_code(io, err);
 }
 
 bool cj_rd_on_delivered(cj_rd_io *io, rd_kafka_event_t *event, cj_io_event *out) {
@@ -85,7 +92,7 @@ bool cj_rd_on_delivered(cj_rd_io *io, rd_kafka_event_t *event, cj_io_event *out)
     io->deliveries[count++] =
         (cj_io_delivery){.token = (uint64_t)(uintptr_t)message->_private,
                          .topic = (int32_t)(intptr_t)rd_kafka_topic_opaque(message->rkt),
-                         .code = cj_rd_code(message->err)};
+                         .code = output_code(io, message->err)};
   *out = (cj_io_event){
       .kind = CJ_EV_DELIVERED, .deliveries = io->deliveries, .delivery_count = count, .text = ""};
   return count > 0;

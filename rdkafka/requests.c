@@ -19,6 +19,7 @@ void cj_rd_request_free(cj_rd_request *request) {
   if (!request) return;
   if (request->old_producer) rd_kafka_destroy(request->old_producer);
   cj_free(request->old_txn);
+  if (request->group) rd_kafka_consumer_group_metadata_destroy(request->group);
   cj_arena_free(&request->arena);
   cj_free(request->offsets);
   cj_free(request);
@@ -233,7 +234,8 @@ cj_error *cj_rd_submit(cj_io *base, const cj_io_request *asked) {
     cj_rd_request_free(request);
     return error;
   }
-  if (about_partitions && !asked->count) {
+  bool refused = asked->kind == CJ_REQ_TXN_COMMIT && !cj_rd_txn_join_group(io, request);
+  if (refused || (about_partitions && !asked->count)) {
     request->state = CJ_RD_ANSWERED;
     atomic_store(&io->answers, true);
     cj_rd_signal(io);

@@ -52,6 +52,22 @@ cj_error *cj_rd_txn_prepare(cj_rd_io *io, cj_rd_request *request) {
   return NULL;
 }
 
+/* The metadata is taken anew for each commit: it carries the generation that fences a zombie
+ * (KIP-447). It is taken when the commit is asked for, by the owner's thread: when the helper comes
+ * to it, the member may be in the next generation, and its partitions another's. Who is no member
+ * has generation -1, which a broker does not check; as only the owner's answer to the revoke lets
+ * the member join again, it is seen to be none after the metadata was taken too. */
+bool cj_rd_txn_join_group(cj_rd_io *io, cj_rd_request *request) {
+  request->group = rd_kafka_consumer_group_metadata(io->consumer);
+  char *member = rd_kafka_memberid(io->consumer);
+  bool is_member = member && *member;
+  if (member) rd_kafka_mem_free(io->consumer, member);
+  if (request->group && is_member) return true;
+  request->code = CJ_IO_UNKNOWN_MEMBER;
+  snprintf(request->text, sizeof request->text, "not a member of the group any more");
+  return false;
+}
+
 rd_kafka_resp_err_t cj_rd_txn_begin(cj_rd_io *io) {
   if (!io->txn) return RD_KAFKA_RESP_ERR__STATE;
   if (io->txn->open) return RD_KAFKA_RESP_ERR_NO_ERROR;
@@ -97,24 +113,21 @@ void cj_rd_run_txn_init(cj_rd_io *io, cj_rd_request *request) {
                "starting transactions");
 }
 
-/* The metadata is taken anew for each: it carries the generation that fences a zombie (KIP-447). */
 static bool send_offsets(cj_rd_io *io, cj_rd_request *request) {
   rd_kafka_topic_partition_list_t *list = cj_rd_list(io, request->offsets, request->count, 0);
-  rd_kafka_consumer_group_metadata_t *group = rd_kafka_consumer_group_metadata(io->consumer);
   bool sent = false;
-  if (list && group) {
+  if (list) {
     sent = went_through(request,
-                        rd_kafka_send_offsets_to_transaction(request->txn->producer, list, group,
-                                                             remaining(request)),
+                        rd_kafka_send_offsets_to_transaction(request->txn->producer, list,
+                                                             request->group, remaining(request)),
                         "sending offsets to the transaction");
     /* Nothing is committed before the commit: out of time is no doubt here. */
     if (!sent && request->code == CJ_IO_TIMED_OUT) request->code = CJ_IO_ABORTABLE;
+    rd_kafka_topic_partition_list_destroy(list);
   } else {
     request->code = CJ_IO_ABORTABLE;
-    snprintf(request->text, sizeof request->text, "no memory, or no group metadata");
+    snprintf(request->text, sizeof request->text, "no memory");
   }
-  if (group) rd_kafka_consumer_group_metadata_destroy(group);
-  if (list) rd_kafka_topic_partition_list_destroy(list);
   return sent;
 }
 
@@ -133,7 +146,13 @@ void cj_rd_run_txn_commit(cj_rd_io *io, cj_rd_request *request) {
 void cj_rd_run_txn_abort(cj_rd_io *io, cj_rd_request *request) {
   (void)io;
   cj_rd_txn *txn = request->txn;
-  if (!txn || !txn->open) return;
+  if (!txn) return;
+  /* Fenced before anything was open, there is nothing to abort, and nothing to go on with. */
+  if (rd_kafka_fatal_error(txn->producer, request->text, sizeof request->text)) {
+    request->code = CJ_IO_FENCED;
+    return;
+  }
+  if (!txn->open) return;
   if (went_through(request, rd_kafka_abort_transaction(txn->producer, remaining(request)),
                    "aborting the transaction"))
     txn->open = false;

@@ -34,7 +34,8 @@ typedef enum {
   CJ_IO_REBALANCE,          /* REBALANCE_IN_PROGRESS: the group is rebalancing */
   CJ_IO_ILLEGAL_GENERATION, /* this member's generation is over */
   CJ_IO_UNKNOWN_MEMBER,     /* the group does not know this member any more */
-  CJ_IO_FENCED,             /* a static member or transactional id was taken over: fatal */
+  CJ_IO_FENCED,             /* a static member or transactional id was taken over: fatal. Or a
+                               transaction timed out: after TXN_INIT it goes on */
   CJ_IO_MAX_POLL,           /* max.poll.interval.ms exceeded: the member was evicted */
   CJ_IO_INCONSISTENT_GROUP, /* the group's members use another protocol or assignor */
   CJ_IO_OUT_OF_RANGE,       /* the position is not in the log */
@@ -99,9 +100,9 @@ typedef enum {
   CJ_REQ_TXN_INIT,   /* a new producer of that id: those before it are fenced, and what they left
                         open is ended: aborted, or completed if the broker had begun to commit */
   CJ_REQ_TXN_COMMIT, /* the outputs since the last end of a transaction and the list's offsets,
-                        whole or not at all, in the member's present generation. ABORTABLE and the
-                        group's codes: the transaction must be aborted. TIMED_OUT: unclear, nothing
-                        but TXN_INIT is allowed now */
+                        whole or not at all, in the generation that the member is in when it is
+                        submitted. ABORTABLE and the group's codes: the transaction must be
+                        aborted. TIMED_OUT: unclear, nothing but TXN_INIT is allowed now */
   CJ_REQ_TXN_ABORT,  /* the outputs since the last end of a transaction never were; those not
                         delivered yet come back as PURGED */
 } cj_io_request_kind;
@@ -138,7 +139,8 @@ typedef enum {
                       assign_remove; until then the members of the group wait */
   CJ_EV_DELIVERED, /* outputs were acknowledged, or failed */
   CJ_EV_DONE,      /* request `id` ended: `code`, and its results */
-  CJ_EV_ERROR,     /* of the client as a whole; `fatal`: this io will not work again */
+  CJ_EV_ERROR,     /* of the client as a whole; `fatal`: this io will not work again. That a
+                      transactional producer is fenced is told by answers, not by this */
   CJ_EV_CLOSED,    /* after close: the member has left its group */
 } cj_io_event_kind;
 
@@ -203,7 +205,8 @@ typedef struct {
   /* The headers of a fetched record: writes at most `max`, returns how many it has. */
   size_t (*headers)(cj_io *io, const cj_fetched *record, cj_header *out, size_t max);
   /* Hands over one output; the bytes are copied. QUEUE_FULL changes nothing. Any other failure is
-   * final for this output; there is no delivery for it then. */
+   * final for this output; there is no delivery for it then. ABORTABLE, FENCED: the transaction has
+   * failed, and takes no output any more. */
   cj_io_code (*produce)(cj_io *io, const cj_io_output *output);
   /* Asks for something; exactly one DONE with its id follows, after close too. */
   cj_error *(*submit)(cj_io *io, const cj_io_request *request);
