@@ -230,14 +230,19 @@ static void look_at_stores(void *user, cj_test *t) {
     }
 }
 
-static void no_member_failed(const run *r) {
+/* Outputs do not wait for brokers longer than message.timeout.ms: that alone may end a member. */
+static void no_member_failed(run *r) {
   if (r->ahead)
     fail_msg("seed %u (%s): a store is ahead of the group", r->seed, mode_names[r->mode]);
   for (size_t m = 0; m < MEMBERS; m++) {
     const cj_error *error = r->running[m] ? cj_test_member_error(r->a.t, members[m]) : NULL;
-    if (error)
+    if (!error) continue;
+    bool timed_out = r->mode == STORMY && cj_error_code(error) == CJ_ERR_PRODUCE &&
+                     strstr(cj_error_text(error), "timed out");
+    if (!timed_out)
       fail_msg("seed %u (%s): %s: %s", r->seed, mode_names[r->mode], members[m],
                cj_error_text(error));
+    r->running[m] = r->frozen[m] = r->stalled[m] = false;
   }
 }
 
