@@ -161,6 +161,51 @@ static void outputs_of_a_commit_given_up_are_waited_for(void **state) {
   close_worker(f);
 }
 
+/* Lost in the middle of a commit: its answer is nobody's. The store stands behind the group, and is
+ * restored up to it when the task comes back. */
+static void a_commit_answered_after_the_loss_is_read_from_the_group(void **state) {
+  (void)state;
+  fixture *f = open_worker(NULL);
+  one_price_one_notif(f);
+  assign(f, 1);
+  f->io.held[CJ_REQ_COMMIT] = true;
+  advance(f, 1000);
+  revoke(f, 1, true);
+  settle(f);
+  assert_int_equal(f->states.opened, f->states.closed); /* the task is gone */
+  let_go(f, CJ_REQ_COMMIT);
+  assert_int_equal(1, committed(f, PRICE, 0));
+  assign(f, 1);
+  settle(f);
+  assert_non_null(strstr(f->logged, "restore price[0]: done, 1 records from 0 to 1"));
+  assert_int_equal(1, f->io.produced);
+  well(f);
+  close_worker(f);
+}
+
+static void a_failure_in_a_revoke_answers_it(void **state) {
+  (void)state;
+  fixture *f = open_worker(NULL);
+  one_price_one_notif(f);
+  assign(f, 1);
+  f->io.held[CJ_REQ_COMMIT] = true;
+  f->io.close_held = true;
+  settle(f);
+  revoke(f, 1, false);
+  settle(f);
+  int before = f->io.assigns;
+  script_event *error = script_push(&f->io, CJ_EV_ERROR);
+  error->event.fatal = true;
+  error->event.code = CJ_IO_OTHER;
+  settle(f);
+  assert_int_equal(before + 1, f->io.assigns);
+  assert_true(f->io.closed);
+  script_push(&f->io, CJ_EV_CLOSED);
+  settle(f);
+  assert_int_equal(CJ_ERR_KAFKA, cj_error_code(cj_worker_error(f->worker)));
+  close_worker(f);
+}
+
 /* ---- the state of nodes ---- */
 
 /* What the nodes keep for the task has seen records that will come again. */
@@ -308,6 +353,8 @@ int main(void) {
       cmocka_unit_test(a_new_assignment_asks_anew),
       cmocka_unit_test(an_assignment_told_twice_starts_from_the_store),
       cmocka_unit_test(outputs_of_a_commit_given_up_are_waited_for),
+      cmocka_unit_test(a_commit_answered_after_the_loss_is_read_from_the_group),
+      cmocka_unit_test(a_failure_in_a_revoke_answers_it),
       cmocka_unit_test(nodes_start_anew_where_work_is_undone),
       cmocka_unit_test(a_task_positioned_anew_aborts_its_transaction),
       cmocka_unit_test(a_task_about_to_run_waits_for_the_abort),
