@@ -131,6 +131,7 @@ static void leave(cj_worker *worker, int64_t now) {
   worker->commit.phase = CJ_COMMIT_IDLE;
   worker->commit.id = 0;
   worker->collector.open = false; /* the io aborts what is open */
+  cj_worker_leave_assignment(worker);
   cj_worker_release_tasks(worker, false);
   worker->phase = CJ_PHASE_LEAVING;
   worker->phase_deadline = now + LEAVE_MS;
@@ -330,6 +331,7 @@ static int64_t next_deadline(const cj_worker *worker) {
 
 cj_step cj_worker_step(cj_worker *worker, int64_t *deadline) {
   if (worker->phase == CJ_PHASE_FINISHED) return CJ_STEP_FINISHED;
+  cj_phase before = worker->phase;
   bool worked = cj_collector_retry(&worker->collector);
   worked = poll_events(worker) || worked;
   int64_t now = cj_worker_now(worker);
@@ -343,7 +345,8 @@ cj_step cj_worker_step(cj_worker *worker, int64_t *deadline) {
   }
   if (worker->phase != CJ_PHASE_LEAVING) worked = cj_worker_commit_step(worker, now) || worked;
   worked = cj_worker_revoke_step(worker, now) || worked;
-  if (worked) return CJ_STEP_WORKED;
+  /* What has failed in this step is acted upon in the next. */
+  if (worked || worker->phase != before || worker->collector.error) return CJ_STEP_WORKED;
   *deadline = next_deadline(worker);
   return CJ_STEP_IDLE;
 }

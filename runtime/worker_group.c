@@ -198,6 +198,29 @@ static bool leaves(const cj_task *task) {
   return !task->dealt && task->state != CJ_TASK_STATE_SUSPENDED;
 }
 
+/* Cooperative: takes the inputs of the tasks that go out of the assignment, in one call, which
+ * answers a revoke: librdkafka goes on with the rebalance at the first. */
+static cj_error *unassign(cj_worker *worker, bool (*goes)(const cj_task *task)) {
+  cj_io *io = worker->setup.io;
+  size_t room = 0, count = 0;
+  for (size_t i = 0; i < worker->task_count; i++)
+    room += worker->tasks[i]->input_count;
+  cj_tp *list = cj_alloc((room + 1) * sizeof *list);
+  if (!list) return cj_error_no_memory();
+  for (size_t i = 0; i < worker->task_count; i++) {
+    cj_task *task = worker->tasks[i];
+    if (!task->fetching || !goes(task)) continue;
+    for (size_t n = 0; n < task->input_count; n++) {
+      cj_record_queue_clear(&task->inputs[n].queue);
+      list[count++] = task->inputs[n].tp;
+    }
+    task->fetching = false;
+  }
+  cj_error *error = io->ops->assign_remove(io, list, count);
+  cj_free(list);
+  return error;
+}
+
 static void mark_leaving(cj_worker *worker, const cj_io_event *event) {
   for (size_t i = 0; i < worker->task_count; i++) {
     cj_task *task = worker->tasks[i];
@@ -209,21 +232,6 @@ static void mark_leaving(cj_worker *worker, const cj_io_event *event) {
   }
 }
 
-static cj_error *answer_incremental(cj_worker *worker) {
-  cj_io *io = worker->setup.io;
-  for (size_t i = 0; i < worker->task_count; i++) {
-    cj_task *task = worker->tasks[i];
-    if (!leaves(task)) continue;
-    for (size_t n = 0; task->fetching && n < task->input_count; n++) {
-      cj_record_queue_clear(&task->inputs[n].queue);
-      cj_error *error = io->ops->assign_remove(io, &task->inputs[n].tp, 1);
-      if (error) return error;
-    }
-    task->fetching = false;
-  }
-  return io->ops->assign_remove(io, NULL, 0);
-}
-
 /* Answers the revoke. Eager: every task is suspended, its store stays open until the next
  * assignment says whether it comes back. Cooperative, or lost: what leaves is closed. */
 static void finish_revoke(cj_worker *worker, bool lost) {
@@ -233,7 +241,7 @@ static void finish_revoke(cj_worker *worker, bool lost) {
   worker->commit.blocked = worker->commit.blocked || lost;
   cj_worker_commit_abandon(worker);
   cj_error *error = NULL;
-  if (!eager) error = answer_incremental(worker);
+  if (!eager) error = unassign(worker, leaves);
   for (size_t i = worker->task_count; i-- > 0;) {
     cj_task *task = worker->tasks[i];
     if (!leaves(task)) continue;
@@ -267,6 +275,16 @@ void cj_worker_on_revoke(cj_worker *worker, const cj_io_event *event) {
   worker->group.revoking = true;
   worker->group.revoke_deadline = cj_worker_now(worker) + worker->setup.settings->revoke_timeout_ms;
   worker->commit.now = true;
+}
+
+static bool any(const cj_task *task) {
+  (void)task;
+  return true;
+}
+
+void cj_worker_leave_assignment(cj_worker *worker) {
+  if (!worker->group.incremental || !worker->task_count) return;
+  cj_error_destroy(unassign(worker, any)); /* the group is left anyway */
 }
 
 bool cj_worker_revoke_step(cj_worker *worker, int64_t now) {

@@ -107,6 +107,8 @@ void cj_worker_on_assign(cj_worker *worker, const cj_io_event *event);
 void cj_worker_on_revoke(cj_worker *worker, const cj_io_event *event);
 /* Answers a revoke whose commit has ended, or whose budget has. True if it did. */
 bool cj_worker_revoke_step(cj_worker *worker, int64_t now);
+/* Before the group is left: a cooperative protocol asks for what is assigned one by one. */
+void cj_worker_leave_assignment(cj_worker *worker);
 /* Gives every store back and forgets the tasks. */
 void cj_worker_release_tasks(cj_worker *worker, bool lost);
 void cj_worker_announce(cj_worker *worker, const cj_task *task, cj_task_event event, bool lost);

@@ -84,6 +84,22 @@ static void it_rests_while_it_drains(void **state) {
   close_worker(f);
 }
 
+/* With nothing to be committed there is nothing to wait for. */
+static void a_record_that_fails_a_transaction_ends_the_worker_at_once(void **state) {
+  (void)state;
+  exactly_once = true;
+  fixture *f = open_worker(NULL);
+  f->io.held[CJ_REQ_ENDS] = true;
+  assign(f, 1);
+  settle(f);
+  script_append(&f->io, NOTIF, 0, "X", "bad", 1500);
+  script_append(&f->io, PRICE, 0, "X", "2", 2000); /* nothing has to be asked for before it */
+  settle(f);
+  assert_true(f->io.closed);
+  assert_int_equal(CJ_ERR_PROCESS, cj_error_code(cj_worker_error(f->worker)));
+  close_worker(f);
+}
+
 /* ---- late, twice ---- */
 
 /* The question of a generation that is over: its answer is none any more, and it holds up nothing.
@@ -148,7 +164,8 @@ static void outputs_of_a_commit_given_up_are_waited_for(void **state) {
   advance(f, 1500); /* the cut is made */
   script_rebalance(&f->io, CJ_EV_REVOKE, NOTIF, 1, 1, false);
   advance(f, 1100);
-  assert_int_equal(3, f->io.removes); /* answered, over its budget */
+  assert_int_equal(1, f->io.removes); /* answered, over its budget, in one call */
+  assert_false(f->io.logs[NOTIF][1].assigned || f->io.logs[PRICE][1].assigned);
   assert_true(runs(f, 0));
   script_append(&f->io, NOTIF, 0, "X", "n3", 1600);
   advance(f, 3000);
@@ -157,6 +174,10 @@ static void outputs_of_a_commit_given_up_are_waited_for(void **state) {
   advance(f, 3000);
   assert_int_equal(2, committed(f, NOTIF, 0));
   assert_int_equal(1, committed(f, PRICE, 0));
+  cj_worker_stop(f->worker);
+  settle(f);
+  assert_true(f->io.closed);
+  assert_false(f->io.logs[NOTIF][0].assigned || f->io.logs[PRICE][0].assigned);
   well(f);
   close_worker(f);
 }
@@ -350,6 +371,7 @@ int main(void) {
       cmocka_unit_test(it_rests_while_ends_are_not_answered),
       cmocka_unit_test(it_rests_while_a_revoke_waits_for_its_commit),
       cmocka_unit_test(it_rests_while_it_drains),
+      cmocka_unit_test(a_record_that_fails_a_transaction_ends_the_worker_at_once),
       cmocka_unit_test(a_new_assignment_asks_anew),
       cmocka_unit_test(an_assignment_told_twice_starts_from_the_store),
       cmocka_unit_test(outputs_of_a_commit_given_up_are_waited_for),
