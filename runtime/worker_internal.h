@@ -120,8 +120,8 @@ void cj_worker_on_positions(cj_worker *worker, const cj_io_event *event);
 cj_input *cj_worker_input_find(cj_worker *worker, cj_tp tp, cj_task **owner);
 /* Does a question that failed so get its answer another time? */
 bool cj_worker_ask_again(cj_io_code code);
-/* The round under way is of a generation that is over: its answers come too late, and what was to be
- * fetched because of it is not. */
+/* The round under way is of a generation that is over: its answers come too late, and what was to
+ * be fetched because of it is not. */
 void cj_worker_positions_forget(cj_worker *worker);
 bool cj_worker_ends_step(cj_worker *worker, int64_t now);
 void cj_worker_on_ends(cj_worker *worker, const cj_io_event *event);
