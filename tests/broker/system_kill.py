@@ -63,11 +63,15 @@ def kill_in_the_middle(test, topics, chance):
         written = sum(test.ends(out).values())
         target = written + int((RECORDS - written) * chance.uniform(0.15, 0.5))
         join = start_join(test, *topics, log)
+        commits = set()
 
-        def far_enough(join=join, target=target, log=log):
+        def far_enough(join=join, target=target, log=log, commits=commits):
             if join.poll() is not None:
                 raise harness.Stop(f"cojoin join ended by itself: {log.read_text()[-3000:]}")
-            return sum(test.ends(out).values()) >= target
+            # A store is written after its commit: with the second one the first is in it.
+            offsets = test.committed(f"kill-{test.run_id}")
+            commits.add(sum(o for (topic, _), o in offsets.items() if topic == topics[0]))
+            return len(commits - {0}) > 1 and sum(test.ends(out).values()) >= target
 
         harness.wait_for(f"{target} outputs", 150, far_enough, every=0.02)
         time.sleep(chance.uniform(0, 0.3))
