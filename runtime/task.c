@@ -212,8 +212,7 @@ cj_error *cj_task_position(cj_task *task) {
   return NULL;
 }
 
-int64_t cj_task_fetch_from(cj_task *task, cj_input *input) {
-  (void)task;
+int64_t cj_input_fetch_from(cj_input *input) {
   int64_t from = cj_input_position(input);
   cj_record_queue_clear(&input->queue);
   input->ready = false;

@@ -117,7 +117,7 @@ cj_fingerprint cj_task_fingerprint(const cj_task *task, const char **tables, siz
  * input starts, wipes what has to be rebuilt. Then POSITIONED. */
 CJ_MUST_CHECK cj_error *cj_task_position(cj_task *task);
 /* Where an input is to be fetched from now. What is buffered is given up. */
-int64_t cj_task_fetch_from(cj_task *task, cj_input *input);
+int64_t cj_input_fetch_from(cj_input *input);
 /* The inputs are being fetched: RESTORING, or what follows it. */
 void cj_task_fetching(cj_task *task);
 

@@ -13,18 +13,6 @@
 
 /* ---- making ---- */
 
-/* The anchor's partitions are the set's indices. Where the counts differ (policy `warn`) the topic
- * with most of them has to be it, or its last partitions would be nobody's. */
-static int anchor_of(const cj_worker *worker, size_t group) {
-  const cj_worker_setup *setup = &worker->setup;
-  const cj_plan_group *set = &setup->plan->groups[group];
-  int anchor = cj_stamp_anchor(setup->plan, group, setup->settings);
-  for (size_t i = 0; i < set->topic_count; i++)
-    if (setup->partition_counts[set->topics[i]] > setup->partition_counts[anchor])
-      anchor = set->topics[i];
-  return anchor;
-}
-
 static cj_error *copy_setup(cj_worker *worker, const cj_worker_setup *setup) {
   size_t counts = setup->plan->topic_count + (*setup->settings->dead_letter_topic ? 1 : 0);
   int32_t *partition_counts = cj_alloc(counts * sizeof *partition_counts);
@@ -37,7 +25,7 @@ static cj_error *copy_setup(cj_worker *worker, const cj_worker_setup *setup) {
   if (!partition_counts || !anchors || !cluster_id) return cj_error_no_memory();
   memcpy(partition_counts, setup->partition_counts, counts * sizeof *partition_counts);
   for (size_t g = 0; g < setup->plan->group_count; g++)
-    anchors[g] = anchor_of(worker, g);
+    anchors[g] = cj_stamp_anchor_counted(setup->plan, g, setup->settings, partition_counts);
   return NULL;
 }
 

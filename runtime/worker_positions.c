@@ -221,7 +221,7 @@ static cj_error *fetch(cj_worker *worker) {
     if (!fetched(task) || (!whole && task->state != CJ_TASK_STATE_POSITIONED)) continue;
     for (size_t n = 0; n < task->input_count && !error; n++) {
       cj_input *input = &task->inputs[n];
-      int64_t from = cj_task_fetch_from(task, input);
+      int64_t from = cj_input_fetch_from(input);
       if (!whole && task->fetching) error = io->ops->assign_remove(io, &input->tp, 1);
       list[count++] = (cj_io_offset){.tp = input->tp, .offset = from};
     }
